@@ -1,0 +1,47 @@
+"""Paths, ports, names of settings and of files that operator, relay and launcher agree on.
+
+Constants only, so that importing this module costs the relay nothing.
+"""
+
+from typing import Final
+
+# Ports of the relay container.
+MCP_PORT: Final = 8080
+ADMIN_PORT: Final = 8081
+
+# HTTP paths.
+MCP_PATH: Final = "/mcp"
+HEALTH_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
+METRICS_PATH: Final = "/metrics"
+STATUS_PATH: Final = "/status"
+RECONNECT_PATH: Final = "/reconnect"
+
+# The shared memory volume: launcher binary and its socket; both containers mount it.
+BRIDGE_DIR: Final = "/bridge"
+LAUNCHER_PATH: Final = "/bridge/launcher"
+SOCKET_PATH: Final = "/bridge/server.sock"
+
+# The relay's own memory volume and its mounted Secret; the server's container mounts neither.
+STATE_DIR: Final = "/state"
+SECRETS_DIR: Final = "/secrets"
+
+# Files below SECRETS_DIR; the first three are also the keys of the Secret that the operator makes.
+TOKEN_FILE: Final = "token"
+ADMIN_TOKEN_FILE: Final = "admin-token"
+SIGNING_KEY_FILE: Final = "signing-key"
+
+# Where the relay image keeps the launcher that the postStart hook copies from.
+IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
+
+# Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
+ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
+ENV_SERVER_NAMESPACE: Final = "MCP_RELAY_SERVER_NAMESPACE"
+ENV_SERVER_UID: Final = "MCP_RELAY_SERVER_UID"
+ENV_AUTH: Final = "MCP_RELAY_AUTH"
+ENV_ALLOWED_HOSTS: Final = "MCP_RELAY_ALLOWED_HOSTS"
+ENV_STARTUP_TIMEOUT: Final = "MCP_RELAY_STARTUP_TIMEOUT_SECONDS"
+ENV_CALL_TIMEOUT: Final = "MCP_RELAY_CALL_TIMEOUT_SECONDS"
+ENV_IDLE_TIMEOUT: Final = "MCP_RELAY_IDLE_TIMEOUT_SECONDS"
+ENV_MAX_CLIENTS: Final = "MCP_RELAY_MAX_CLIENTS"
+ENV_MAX_MESSAGE_BYTES: Final = "MCP_RELAY_MAX_MESSAGE_BYTES"

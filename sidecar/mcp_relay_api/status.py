@@ -1,0 +1,118 @@
+"""What the relay reports at `GET /status`, as the operator reads it.
+
+The relay fills these shapes from plain dictionaries (pydantic would double its memory); a test holds
+every document it can produce against these models. Times are seconds since the Unix epoch, UTC.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_TOOLS = 128
+MAX_DESCRIPTION = 256
+MAX_STDERR_TAIL = 2048
+
+
+class RelayState(StrEnum):
+    """The relay's one session with the server process."""
+
+    CONNECTING = "Connecting"
+    """No usable session yet: waiting for the launcher, or for the answer to `initialize`."""
+    CONNECTED = "Connected"
+    """The session is initialised now."""
+    DROPPED = "Dropped"
+    """The connection to the launcher broke (or the server closed stdout) while the process is not known to have ended."""
+    REFUSED = "Refused"
+    """The server answered `initialize` with an error or with nothing usable; `error` says what."""
+    EXITED = "Exited"
+    """The launcher reported the end of the process; `exit` says how."""
+    TERMINATING = "Terminating"
+    """Shutting down: no new calls."""
+
+
+class ErrorPhase(StrEnum):
+    """The stage in which an error arose."""
+
+    VALIDATION = "Validation"
+    ADMISSION = "Admission"
+    SANDBOX = "Sandbox"
+    SCHEDULING = "Scheduling"
+    IMAGE_PULL = "ImagePull"
+    CONTAINER_START = "ContainerStart"
+    PROCESS_START = "ProcessStart"
+    PROCESS = "Process"
+    TRANSPORT = "Transport"
+    INITIALIZE = "Initialize"
+    LIST_TOOLS = "ListTools"
+
+
+class _Model(BaseModel):
+    # Unknown fields are ignored: during an upgrade a newer relay may report to an older operator.
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class ToolInfo(_Model):
+    """One tool as the status of the resource shows it."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+
+
+class RelayError(_Model):
+    """Why the session cannot be used."""
+
+    phase: ErrorPhase
+    reason: str
+    message: str
+
+
+class ProcessInfo(_Model):
+    """The server process as its launcher reported it."""
+
+    incarnation: str
+    pid: int
+    start_time: Annotated[float, Field(alias="startTime")]
+
+
+class ProcessExit(_Model):
+    """How the server process ended."""
+
+    exit_code: Annotated[int, Field(alias="exitCode")]
+    signal: str | None = None
+    reason: str
+    message: str = ""
+    time: float
+    stderr_tail: Annotated[str, Field(alias="stderrTail")] = ""
+
+
+class SessionInfo(_Model):
+    """What the server answered to `initialize`."""
+
+    protocol_version: Annotated[str, Field(alias="protocolVersion")]
+    server_info: Annotated[dict[str, Any], Field(alias="serverInfo")]
+    capabilities: dict[str, Any]
+    since: float
+    adopted: bool
+    """True when a restarted relay went on with the running session instead of initialising again."""
+
+
+class RelayStatus(_Model):
+    """One report. `revision` grows by one with every change within one `instance` of the relay."""
+
+    instance: str
+    revision: int
+    state: RelayState
+    since: float
+    process: ProcessInfo | None = None
+    exit: ProcessExit | None = None
+    error: RelayError | None = None
+    session: SessionInfo | None = None
+    handshakes: int
+    """How often this pod's server was sent `initialize`, over all relay restarts."""
+    clients: int
+    tool_count: Annotated[int | None, Field(alias="toolCount")] = None
+    """None: not known; 0: known to have none."""
+    tools_digest: Annotated[str | None, Field(alias="toolsDigest")] = None
+    tools: tuple[ToolInfo, ...] = ()
