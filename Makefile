@@ -38,6 +38,6 @@ unit: $(VENV)/.ready ## unit tests
 	@$(BIN)/pytest tests/unit -q -n 2
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
-	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime dev:dev; do \
+	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	    --group $${g%%:*} -o requirements/$${g##*:}.txt; done
