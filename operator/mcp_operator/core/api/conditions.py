@@ -1,0 +1,182 @@
+"""The stable vocabulary of status: phases, condition types, reasons. docs/api.md is made from this file."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """One word for people; programs read the conditions."""
+
+    PENDING = "Pending"
+    """The pod is missing, waits for a node, pulls its image, or its containers are being made."""
+    CONNECTING = "Connecting"
+    """The server process is starting; its session is not initialised yet."""
+    CONNECTED = "Connected"
+    """The one MCP session with the process is initialised now; clients are served at `status.address.url`."""
+    RECONNECTING = "Reconnecting"
+    """The connection to a process that still runs broke; it is being restored, nothing is killed."""
+    RECREATING = "Recreating"
+    """The server failed; its pod is being replaced, after a backoff."""
+    ERROR = "Error"
+    """Retries are used up, or none can help. `status.error` tells why, `Stalled` is True."""
+    SUSPENDED = "Suspended"
+    """`spec.suspend` is true: there is no pod."""
+    TERMINATING = "Terminating"
+    """The resource is being deleted."""
+
+
+class ConditionType(StrEnum):
+    """Types of `status.conditions`. Each is True, False or Unknown (not observed yet)."""
+
+    ACCEPTED = "Accepted"
+    """The spec is valid, what it refers to exists, and no foreign object stands in the way."""
+    AVAILABLE = "Available"
+    """The pod is up: its server process and its relay run."""
+    VERIFIED = "Verified"
+    """The MCP session with the process is initialised now and its tools are listed."""
+    READY = "Ready"
+    """The summary: accepted, available and verified. `kubectl wait --for=condition=Ready` reads this one."""
+    RECONCILING = "Reconciling"
+    """Only present while True: the operator is on the way to what the spec asks for."""
+    STALLED = "Stalled"
+    """Only present while True: no progress can be made without a change, or only the slow retry is left."""
+
+
+class ConditionStatus(StrEnum):
+    """Value of a condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Reason(StrEnum):
+    """Reasons of conditions, of `status.error` and of Events."""
+
+    NOT_OBSERVED = "NotObserved"
+    """Nothing is known yet."""
+
+    # Accepted
+    VALID = "Valid"
+    """The spec is accepted."""
+    INVALID_SPEC = "InvalidSpec"
+    """The spec cannot be run; the message names the field and the cure."""
+    SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105 - a reason, no password
+    """A Secret that the spec refers to does not exist. Looked at again when it appears."""
+    SECRET_KEY_NOT_FOUND = "SecretKeyNotFound"  # noqa: S105 - a reason, no password
+    """A Secret that the spec refers to lacks the key. Looked at again when it changes."""
+    CONFIG_MAP_NOT_FOUND = "ConfigMapNotFound"
+    """A ConfigMap that the spec refers to does not exist. Looked at again when it appears."""
+    CONFIG_MAP_KEY_NOT_FOUND = "ConfigMapKeyNotFound"
+    """A ConfigMap that the spec refers to lacks the key. Looked at again when it changes."""
+    OWNERSHIP_CONFLICT = "OwnershipConflict"
+    """An object of the name that a child must have belongs to someone else; it is left alone."""
+
+    # Available: the pod
+    POD_RUNNING = "PodRunning"
+    """The server process and the relay run."""
+    POD_PENDING = "PodPending"
+    """The pod was created and is on its way."""
+    POD_MISSING = "PodMissing"
+    """There is no pod yet."""
+    POD_DELETED = "PodDeleted"
+    """Someone else deletes the pod; the next one follows."""
+    UNSCHEDULABLE = "Unschedulable"
+    """No node takes the pod; the message is the scheduler's."""
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    """The image cannot be pulled; the node keeps trying and a success is noticed."""
+    INVALID_IMAGE_NAME = "InvalidImageName"
+    """The image's name cannot be parsed, or its pull policy makes a pull impossible."""
+    CONTAINER_CREATE_FAILED = "ContainerCreateFailed"
+    """The node cannot make the container, for example a root user where none is allowed."""
+    CONTAINER_START_FAILED = "ContainerStartFailed"
+    """The node cannot start the container."""
+    SANDBOX_FAILED = "SandboxFailed"
+    """The node cannot make the pod's sandbox, for example because the RuntimeClass does not exist."""
+    ADMISSION_REFUSED = "AdmissionRefused"
+    """The API server refused the pod: Pod Security, a webhook, a missing service account, an invalid
+    value."""
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    """The API server refused the pod because of a ResourceQuota or LimitRange."""
+    EVICTED = "Evicted"
+    """The node evicted the pod, or a preemption did."""
+    NODE_LOST = "NodeLost"
+    """The pod's node is gone or unreachable."""
+
+    # Available: the process
+    COMMAND_NOT_FOUND = "CommandNotFound"
+    """`spec.command` names a program that the image does not have."""
+    PERMISSION_DENIED = "PermissionDenied"
+    """`spec.command` names a file that may not be executed."""
+    START_FAILED = "StartFailed"
+    """The process could not be started for another cause; the message tells."""
+    PROCESS_EXITED = "ProcessExited"
+    """The server process ended; an end with code 0 counts too, since the server is wanted."""
+    PROCESS_SIGNALED = "ProcessSignaled"
+    """The server process was ended by a signal."""
+    OOM_KILLED = "OOMKilled"
+    """The server needed more memory than its limit; raise `spec.resources.limits.memory`."""
+
+    # Verified
+    INITIALIZED = "Initialized"
+    """The session is initialised."""
+    INITIALIZING = "Initializing"
+    """The process runs; the answer to `initialize` is awaited."""
+    STARTUP_TIMEOUT = "StartupTimeout"
+    """`initialize` was not answered within `spec.session.startupTimeoutSeconds`."""
+    INITIALIZE_FAILED = "InitializeFailed"
+    """The server answered `initialize` with an error or with something unusable."""
+    LIST_TOOLS_FAILED = "ListToolsFailed"
+    """The session is initialised but the server does not list its tools."""
+    TRANSPORT_DROPPED = "TransportDropped"
+    """The connection between relay and process broke while the process runs."""
+    RELAY_UNREACHABLE = "RelayUnreachable"
+    """The relay does not answer the operator."""
+    SESSION_LOST = "SessionLost"
+    """A session that was initialised is gone."""
+
+    # Ready and Events
+    CONNECTED = "Connected"
+    """Clients are served."""
+    CREATED = "Created"
+    """The pod was created."""
+    RECONNECTING = "Reconnecting"
+    """The connection is being restored; the process is left alone."""
+    RECREATING = "Recreating"
+    """The pod is being replaced."""
+    BACKING_OFF = "BackingOff"
+    """The next attempt waits for `status.recovery.nextAttemptTime`."""
+    BACKOFF_EXHAUSTED = "BackoffExhausted"
+    """All retries failed; one slow attempt follows every `spec.recovery.retryAfterErrorSeconds`."""
+    CONFIGURATION_CHANGED = "ConfigurationChanged"
+    """The spec, a referenced Secret or ConfigMap, or the restart annotation changed: a new pod, a fresh
+    budget."""
+    SUSPENDED = "Suspended"
+    """`spec.suspend` is true."""
+    TERMINATING = "Terminating"
+    """The resource is being deleted."""
+
+
+class RecoveryAction(StrEnum):
+    """What the operator does about the server at the moment (`status.recovery.action`)."""
+
+    NONE = "None"
+    """Nothing: all is as it should be."""
+    WAIT = "Wait"
+    """Wait for the pod or the process to come up."""
+    CREATE = "Create"
+    """Create the pod."""
+    RECONNECT = "Reconnect"
+    """Restore the connection to the same process."""
+    RECREATE = "Recreate"
+    """Replace the pod, at once or at `nextAttemptTime`."""
+    GIVE_UP = "GiveUp"
+    """Wait for a change or for the slow retry."""
+
+
+class AuthType(StrEnum):
+    """How clients prove who they are (`spec.auth.type`)."""
+
+    BEARER = "Bearer"
+    """Clients send `Authorization: Bearer <token>`."""
+    NONE = "None"
+    """Everyone who reaches the Service is served."""

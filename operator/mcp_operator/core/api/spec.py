@@ -1,0 +1,243 @@
+"""`spec` of an MCPServer: what the user asks for. Defaults and bounds stand here and nowhere else."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from mcp_operator.core.api import identity
+from mcp_operator.core.api.conditions import AuthType
+from mcp_operator.core.api.model import ATOMIC, Model, Opaque, core, map_of, rules
+
+MAX_VOLUMES = 64
+MAX_ENV = 512
+MAX_RETRIES = 10
+DAY = 86_400
+
+_COMMAND_MISSING = (
+    "spec.command is required: write the command that starts the server, for example "
+    '["npx", "-y", "@modelcontextprotocol/server-everything"] or ["uvx", "mcp-server-time"]'
+)
+_RESERVED = ", ".join(identity.RESERVED_VOLUMES)
+
+
+def _own_keys(what: str) -> tuple[str, str]:
+    prefixes = (identity.OWN_PREFIX, identity.RECOMMENDED_PREFIX)
+    rule = " && ".join(f"!k.startsWith('{prefix}')" for prefix in prefixes)
+    return (
+        f"self.all(k, {rule})",
+        f"spec.podTemplate.metadata.{what}: the prefixes {' and '.join(prefixes)} are taken: use another",
+    )
+
+
+_TEXT = Field(max_length=4096)
+Text = Annotated[str, _TEXT]
+LabelValue = Annotated[str, Field(max_length=63)]
+AnnotationValue = Annotated[str, Field(max_length=65_536)]
+
+
+class PodMetadata(Model):
+    """Labels and annotations of the pod."""
+
+    labels: Annotated[
+        dict[str, LabelValue], Field(max_length=64, json_schema_extra=rules(_own_keys("labels")))
+    ] = Field(default_factory=dict)
+    """More labels for the pod. Keys with the prefixes `mcp-session.dev/` and `app.kubernetes.io/` are the
+    operator's. Default: none."""
+    annotations: Annotated[
+        dict[str, AnnotationValue], Field(max_length=64, json_schema_extra=rules(_own_keys("annotations")))
+    ] = Field(default_factory=dict)
+    """More annotations for the pod. Keys with the prefixes `mcp-session.dev/` and `app.kubernetes.io/` are
+    the operator's. Default: none."""
+
+
+class PodTemplate(Model):
+    """What the pod gets beside what the fields of `spec` say."""
+
+    metadata: PodMetadata = PodMetadata()
+    """Labels and annotations that are added to the pod's own. Default: none."""
+
+
+class Session(Model):
+    """Limits of the MCP session and of its clients."""
+
+    startup_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
+    """Seconds from the start of the process until `initialize` must be answered; then the pod is replaced.
+    Downloads by npx or uvx count. Default 120, at most 3600."""
+    call_timeout_seconds: Annotated[int, Field(ge=1, le=DAY)] = 30
+    """Seconds until a call that the server does not answer ends with an error and is cancelled. Default 30,
+    at most 86400."""
+    idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
+    """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
+    hours), at most 2592000."""
+    max_clients: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
+    most 100000."""
+    max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
+    """Bytes that one message may have, in either direction; a longer one is refused or dropped, the session
+    goes on. Default 16777216 (16 MiB), from 1024 to 268435456."""
+
+
+class Recovery(Model):
+    """How a failed server is replaced. A broken connection to a healthy process costs no retry."""
+
+    max_retries: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = 3
+    """Number of retries after a failure, so one attempt more than this in all; then the phase is Error.
+    Default 3, from 0 to 10."""
+    backoff_seconds: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=3600)], ...],
+        Field(min_length=1, max_length=MAX_RETRIES, json_schema_extra=ATOMIC),
+    ] = (2, 4, 8)
+    """Seconds to wait before each retry, in order; the last one is used for all further retries. Default
+    [2, 4, 8], each from 1 to 3600."""
+    stable_seconds: Annotated[int, Field(ge=1, le=DAY)] = 600
+    """Seconds of uninterrupted session after which the count of retries starts anew. Default 600, at most
+    86400."""
+    retry_after_error_seconds: Annotated[int, Field(ge=0, le=DAY)] = 300
+    """Seconds between the slow attempts in phase Error; 0 switches them off. Default 300, at most 86400."""
+
+
+class SecretKeyRef(Model):
+    """A key of a Secret in the resource's own namespace."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """Name of the Secret. Required."""
+    key: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[-._a-zA-Z0-9]+$")] = "token"
+    """Key in the Secret whose value is the token. Default `token`."""
+
+
+class Bearer(Model):
+    """Where the bearer token comes from."""
+
+    secret_ref: SecretKeyRef
+    """Secret that holds the token. A changed value is picked up with a new pod. Required."""
+
+
+class Auth(Model):
+    """Who may use the server."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "!has(self.bearer) || self.type == 'Bearer'",
+                "spec.auth.bearer only works with type Bearer: set spec.auth.type to Bearer or remove bearer",
+            )
+        )
+    )
+
+    type: AuthType = AuthType.BEARER
+    """Bearer: every request must carry the token. None: everyone who reaches the Service is served. Default
+    Bearer."""
+    bearer: Bearer | None = None
+    """Token of your own, with type Bearer. Default: the operator makes a random token, key `token` of the
+    Secret named like the Service."""
+
+
+class MCPServerSpec(Model):
+    """What to run, and how."""
+
+    image: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """Image that holds the server. Default: the operator's runtime image, with npx (Node.js) and uvx
+    (Python)."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """When to pull the image: Always, IfNotPresent or Never. Default: IfNotPresent, Always for the tag
+    `latest`."""
+    image_pull_secrets: Annotated[
+        tuple[Opaque, ...], core("LocalObjectReference", **map_of("name"), maxItems=32)
+    ] = ()
+    """Secrets in the same namespace with which the images are pulled. Default: none."""
+    command: Annotated[tuple[Text, ...], Field(max_length=256, json_schema_extra=ATOMIC)] = ()
+    """Program that speaks MCP on stdin and stdout, with arguments; not run in a shell. Required: an image's
+    own entry point is not used. Example: ["uvx", "mcp-server-time"]."""
+    args: Annotated[tuple[Text, ...], Field(max_length=1024, json_schema_extra=ATOMIC)] = ()
+    """Arguments after those in `command`. `$(NAME)` is replaced by the environment variable. Default:
+    none."""
+    working_dir: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """Directory in which the command starts. Default: the image's."""
+    env: Annotated[tuple[Opaque, ...], core("EnvVar", **map_of("name"), maxItems=MAX_ENV)] = ()
+    """Environment variables of the server. HOME, TMPDIR and the caches of npm, uv and pip are set to
+    writable folders unless named here. Default: none."""
+    env_from: Annotated[tuple[Opaque, ...], core("EnvFromSource", **ATOMIC, maxItems=64)] = ()
+    """Secrets and ConfigMaps whose keys become environment variables; `env` wins. Default: none."""
+    resources: Annotated[Opaque, core("ResourceRequirements")] | None = None
+    """CPU, memory and ephemeral storage of the server's container. What is not named gets the operator's
+    default request and limit."""
+    volumes: Annotated[
+        tuple[Opaque, ...],
+        core(
+            "Volume",
+            **map_of("name"),
+            maxItems=MAX_VOLUMES,
+            items=rules(
+                (
+                    f"!(self.name in {list(identity.RESERVED_VOLUMES)})",
+                    f"spec.volumes: the names {_RESERVED} are taken by the operator: choose another name",
+                )
+            ),
+        ),
+    ] = ()
+    """More volumes for the pod. The names bridge, state, secrets, home and tmp are taken. Default: none."""
+    volume_mounts: Annotated[
+        tuple[Opaque, ...],
+        core(
+            "VolumeMount",
+            **map_of("mountPath"),
+            maxItems=MAX_VOLUMES,
+            items=rules(
+                (
+                    "!self.mountPath.matches('^/*bridge(/.*)?$')",
+                    "spec.volumeMounts: /bridge belongs to the operator: mount the volume elsewhere",
+                ),
+                (
+                    f"!(self.name in {list(identity.RESERVED_VOLUMES)})",
+                    f"spec.volumeMounts: {_RESERVED} are the operator's: name a volume of spec.volumes",
+                ),
+            ),
+        ),
+    ] = ()
+    """Where the volumes stand in the server's container; /bridge is taken. Default: none beside a writable
+    home and /tmp."""
+    service_account_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """ServiceAccount of the pod; its token is not mounted. Default: the namespace's `default`."""
+    runtime_class_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """RuntimeClass of the pod, for example gvisor. Default: the cluster's default runtime."""
+    node_selector: Annotated[dict[str, LabelValue], Field(max_length=64)] = Field(default_factory=dict)
+    """Labels that the node must have. Default: any node."""
+    tolerations: Annotated[tuple[Opaque, ...], core("Toleration", **ATOMIC, maxItems=64)] = ()
+    """Taints of nodes that the pod tolerates. Default: none."""
+    affinity: Annotated[Opaque, core("Affinity")] | None = None
+    """Preferred and required neighbours and nodes of the pod. Default: none."""
+    topology_spread_constraints: Annotated[
+        tuple[Opaque, ...],
+        core("TopologySpreadConstraint", **map_of("topologyKey", "whenUnsatisfiable"), maxItems=16),
+    ] = ()
+    """How pods that a selector matches are spread over zones or nodes. Default: none."""
+    priority_class_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """PriorityClass of the pod. Default: the cluster's default priority."""
+    pod_security_context: Annotated[Opaque, core("PodSecurityContext")] | None = None
+    """Security settings of the whole pod; what is not named stays as the operator sets it. Default: passes
+    Pod Security "restricted"."""
+    security_context: Annotated[Opaque, core("SecurityContext")] | None = None
+    """Security settings of the server's container; what is not named stays as the operator sets it.
+    Default: passes Pod Security "restricted", read-only root file system."""
+    pod_template: PodTemplate = PodTemplate()
+    """Labels and annotations for the pod. Default: none."""
+    suspend: bool = False
+    """True: no pod runs and the phase is Suspended; Service, Secret and address stay. Default false."""
+    session: Session = Session()
+    """Limits of the MCP session and of its clients."""
+    recovery: Recovery = Recovery()
+    """How a failed server is replaced."""
+    auth: Auth = Auth()
+    """Who may use the server. Default: who has the bearer token."""
+
+
+# On the whole object, so that the message also comes when `spec` itself is missing.
+ROOT_RULES = (
+    {
+        "rule": "has(self.spec) && has(self.spec.command) && size(self.spec.command) > 0 "
+        "&& size(self.spec.command[0]) > 0",
+        "message": _COMMAND_MISSING,
+        "fieldPath": ".spec.command",
+        "reason": "FieldValueRequired",
+    },
+)
