@@ -1,0 +1,189 @@
+"""Our relay on loopback, between the floor (stdio alone) and the ceiling (a constant HTTP reply).
+
+    PYTHONPATH=tests/e2e/support .venv/bin/python benchmarks/loopback.py [--peers] [--json FILE]
+
+One client program measures every target in one run, interleaved over the repetitions, against one
+raw stdio server (tests/e2e/servers/raw.py). Compare ratios: on a small shared machine single figures
+move by tens of percent.
+"""
+
+import argparse
+import asyncio
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import measure
+import psutil
+import targets
+
+from clusterkit.leanmcp import McpClient
+
+TEXT = "x" * 64
+BIG = 8 << 20
+HUGE = 32 << 20
+FLOOR, CEILING, OURS = "stdio", "constant", "relay"
+Row = dict[str, float]
+
+COLUMNS = [
+    ("start s", "start_s", 2),
+    ("median ms", "median_ms", 2),
+    ("p99 ms", "p99_ms", 2),
+    ("calls/s 1", "c1", 0),
+    ("calls/s 16", "c16", 0),
+    ("calls/s 64", "c64", 0),
+    ("MiB, 1 client", "mib_1", 1),
+    ("MiB, 64 clients", "mib_64", 1),
+    ("servers, 64 clients", "servers_64", 0),
+    ("8 MiB s", "big_s", 2),
+    ("others wait ms", "big_others_ms", 0),
+    ("MiB after 32 MiB", "mib_huge", 1),
+]
+
+
+async def measure_floor(options: argparse.Namespace) -> Row:
+    started = time.perf_counter()
+    pipe = targets.Pipe(targets.RAW_SERVER)
+    await pipe.connect()
+    row = {"start_s": time.perf_counter() - started}
+    echo = functools.partial(pipe.call, "echo", text=TEXT)
+    row |= await measure.latency(echo, options.calls)
+    for count in (1, 16, 64):
+        row[f"c{count}"] = await measure.throughput([echo] * count, options.seconds)
+    row |= await big_result(functools.partial(pipe.call, "big", bytes=BIG), echo)
+    await pipe.close()
+    return row
+
+
+async def big_result(big: measure.Call, echo: measure.Call) -> Row:
+    """The 8 MiB result alone, then beside another client's small calls."""
+    started = time.perf_counter()
+    await big()
+    alone = time.perf_counter() - started
+    shared = await measure.longest_wait(echo, big)
+    return {"big_s": alone, "big_others_ms": shared["others_ms"]}
+
+
+async def connected(bridge: targets.Bridge, count: int) -> list[McpClient]:
+    clients = [bridge.client() for _ in range(count)]
+    await asyncio.gather(*(client.connect() for client in clients))
+    return clients
+
+
+async def many(bridge: targets.Bridge, count: int, seconds: float) -> Row:
+    clients = await connected(bridge, count)
+    calls = [functools.partial(client.call, "echo", text=TEXT) for client in clients]
+    await measure.throughput(calls, 0.3)  # warm up
+    row = {f"c{count}": await measure.throughput(calls, seconds)}
+    used = bridge.memory()
+    row |= {f"mib_{count}": used["bridge_mib"], f"servers_{count}": used["servers"]}
+    await asyncio.gather(*(client.close() for client in clients))
+    return row
+
+
+async def measure_bridge(bridge: targets.Bridge, options: argparse.Namespace) -> Row:
+    try:
+        row = {"start_s": await bridge.ready()}
+        one, other = await connected(bridge, 2)
+        echo = functools.partial(one.call, "echo", text=TEXT)
+        row |= await measure.latency(echo, options.calls)
+        for count in (1, 16, 64):
+            row |= await many(bridge, count, options.seconds)
+        if bridge.name != CEILING:
+            row |= await big_result(functools.partial(other.call, "big", bytes=BIG), echo)
+        if bridge.name == OURS:
+            row |= await after_huge(bridge, other, options.settle)
+        await asyncio.gather(one.close(), other.close())
+        return row
+    finally:
+        bridge.stop()
+
+
+async def after_huge(bridge: targets.Bridge, client: McpClient, settle: float) -> Row:
+    """Memory right after a 32 MiB result, and once it had `settle` seconds."""
+    await client.call("big", bytes=HUGE)
+    used = bridge.memory()
+    row = {"mib_huge": used["bridge_mib"], "launcher_mib": used.get("launcher_mib", 0)}
+    await asyncio.sleep(settle)
+    return row | {"mib_settled": bridge.memory()["bridge_mib"]}
+
+
+def chosen(options: argparse.Namespace) -> dict[str, Callable[[], targets.Bridge]]:
+    bridges: dict[str, Callable[[], targets.Bridge]] = {CEILING: targets.constant, OURS: targets.relay}
+    if options.peers:
+        peers = targets.Peers()
+        peers.install()
+        bridges |= {
+            "mcp-proxy": peers.mcp_proxy,
+            "supergateway": peers.supergateway,
+            "fastmcp": peers.fastmcp,
+        }
+    return bridges
+
+
+async def run(options: argparse.Namespace) -> dict[str, Row]:
+    bridges = chosen(options)
+    rows: dict[str, list[Row]] = {name: [] for name in [FLOOR, *bridges]}
+    for repetition in range(options.repetitions):
+        rows[FLOOR].append(await measure_floor(options))
+        for name, make in bridges.items():
+            print(f"==> run {repetition + 1} of {options.repetitions}: {name}", file=sys.stderr, flush=True)
+            rows[name].append(await measure_bridge(make(), options))
+    return {name: measure.medians(found) for name, found in rows.items()}
+
+
+def bars(rows: dict[str, Row]) -> list[list[str]]:
+    """The quality bars that this run can judge: (what, bar, measured)."""
+    floor, ours = rows[FLOOR], rows[OURS]
+    peers = [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS)]
+    lines = [
+        ["median added to stdio", "≤ 0.4 ms", f"{ours['median_ms'] - floor['median_ms']:.2f} ms"],
+        ["p99 added to stdio", "≤ 1.0 ms", f"{ours['p99_ms'] - floor['p99_ms']:.2f} ms"],
+        ["relay memory, 1 client", "≤ 36 MiB", f"{ours['mib_1']:.1f} MiB"],
+        ["relay memory, 64 clients", "≤ 40 MiB", f"{ours['mib_64']:.1f} MiB"],
+        ["relay memory after a 32 MiB result", "≤ 60 MiB", f"{ours['mib_huge']:.1f} MiB"],
+        ["the same, settled", "as before", f"{ours['mib_settled']:.1f} MiB"],
+        ["8 MiB result, to stdio's", "≤ 1.3", f"{ours['big_s'] / floor['big_s']:.2f}"],
+        ["others wait meanwhile (stdio alone: same)", "≤ 50 ms", f"{ours['big_others_ms']:.0f} ms"],
+        ["start beyond the server's own", "≤ 0.4 s", f"{ours['start_s'] - floor['start_s']:.2f} s"],
+    ]
+    for count in (16, 64) if peers else ():
+        best = max(row[f"c{count}"] for row in peers)
+        ratio = f"{ours[f'c{count}'] / best:.1f} times"
+        lines.append([f"calls/s at {count} clients, to the best peer's", "≥ 8 times", ratio])
+    return lines
+
+
+def report(rows: dict[str, Row]) -> None:
+    head = ["target", *(title for title, _, _ in COLUMNS)]
+    body = [[name, *(measure.show(row.get(key), n) for _, key, n in COLUMNS)] for name, row in rows.items()]
+    print(measure.table(head, body))
+    print()
+    print(measure.table(["bar", "wanted", "measured"], bars(rows)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help="also measure other bridges (installs them once)"
+    )
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=400, help="calls of the latency measurement")
+    parser.add_argument("--seconds", type=float, default=3, help="of each throughput measurement")
+    parser.add_argument("--settle", type=float, default=10, help="seconds before memory is read again")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    rows = asyncio.run(run(options))
+    report(rows)
+    if options.json:
+        machine = {"cores": psutil.cpu_count(), "python": sys.version.split()[0]}
+        options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""How a thing that answers calls is measured, whatever it is. On the standard library alone.
+
+A `Call` is one tool call from request to answer; one client is one `Call` used in a closed loop.
+The file also runs inside a pod (see loadgen.py).
+"""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+Call = Callable[[], Awaitable[object]]
+
+WARM_UP_CALLS = 20
+
+
+async def latency(call: Call, calls: int) -> dict[str, float]:
+    """Milliseconds of one client's calls: median and 99th percentile."""
+    for _ in range(WARM_UP_CALLS):
+        await call()
+    samples = []
+    for _ in range(calls):
+        started = time.perf_counter()
+        await call()
+        samples.append((time.perf_counter() - started) * 1000)
+    samples.sort()
+    return {"median_ms": statistics.median(samples), "p99_ms": samples[int(len(samples) * 0.99)]}
+
+
+async def throughput(clients: Sequence[Call], seconds: float) -> float:
+    """Answered calls a second of all clients together."""
+    done = 0
+    deadline = time.perf_counter() + seconds
+
+    async def loop(call: Call) -> None:
+        nonlocal done
+        while time.perf_counter() < deadline:
+            await call()
+            done += 1
+
+    started = time.perf_counter()
+    await asyncio.gather(*(loop(call) for call in clients))
+    return done / (time.perf_counter() - started)
+
+
+async def longest_wait(call: Call, during: Call) -> dict[str, float]:
+    """Seconds that `during` takes, and the longest wait in ms of another client meanwhile."""
+    longest = 0.0
+    started = time.perf_counter()
+    task = asyncio.ensure_future(during())
+    while not task.done():
+        sent = time.perf_counter()
+        await call()
+        longest = max(longest, time.perf_counter() - sent)
+    await task
+    return {"seconds": time.perf_counter() - started, "others_ms": longest * 1000}
+
+
+def medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The median of each figure over repetitions; a figure may be missing in some."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return {key: statistics.median(row[key] for row in rows if key in row) for key in keys}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def show(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,216 @@
+"""What the loopback benchmark measures: the floor, the ceiling, our relay, and peers that do the same job."""
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from clusterkit.leanmcp import Endpoint, McpClient
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVERS = ROOT / "tests" / "e2e" / "servers"
+RAW_SERVER = [sys.executable, str(SERVERS / "raw.py")]
+TOKEN = "benchmark"  # noqa: S105 -- of a process on loopback that ends with the measurement
+PEER_VERSIONS = ["mcp-proxy==0.13.0", "fastmcp>=4,<5"]
+SUPERGATEWAY = "supergateway@4"
+START_LIMIT = 60.0
+
+Json = dict[str, Any]
+
+
+class Pipe:
+    """The physical floor: calls straight over the server's pipes, many in flight."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.argv = argv
+        self.next_id = 0
+        self.waiting: dict[int, asyncio.Future[Any]] = {}
+
+    async def connect(self) -> None:
+        self.process = await asyncio.create_subprocess_exec(
+            *self.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            limit=64 << 20,
+        )
+        assert self.process.stdin
+        assert self.process.stdout
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        self.reader = asyncio.create_task(self.read())
+        await self.request("initialize", {"protocolVersion": "2025-11-25"})
+
+    async def read(self) -> None:
+        while line := await self.stdout.readline():
+            message = json.loads(line)
+            self.waiting.pop(message["id"]).set_result(message["result"])
+
+    async def request(self, method: str, params: Json) -> Any:
+        self.next_id += 1
+        answer = self.waiting[self.next_id] = asyncio.get_running_loop().create_future()
+        message = {"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}
+        self.stdin.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        return await answer
+
+    async def call(self, tool: str, **arguments: Any) -> str:
+        result = await self.request("tools/call", {"name": tool, "arguments": arguments})
+        return str(result["content"][0]["text"])
+
+    async def close(self) -> None:
+        self.stdin.close()
+        await self.process.wait()
+        await self.reader
+
+
+@dataclass
+class Bridge:
+    """A process that serves MCP over HTTP at a port of loopback."""
+
+    name: str
+    argv: list[str]
+    port: int
+    path: str = "/mcp"
+    token: str | None = None
+    environment: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by stop()
+        self.started = time.perf_counter()
+        self.process = subprocess.Popen(
+            self.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+            env={**os.environ, **(self.environment or {})},
+        )
+
+    def client(self) -> McpClient:
+        endpoint = Endpoint("127.0.0.1", self.port, f"127.0.0.1:{self.port}", self.path)
+        return McpClient(endpoint, self.token, keep_alive=True, limit=120)
+
+    async def ready(self) -> float:
+        """Seconds from the start of the process to the first tool list it answers."""
+        while time.perf_counter() - self.started < START_LIMIT:
+            client = self.client()
+            with suppress(Exception):  # whatever a bridge answers before it is ready
+                await client.connect()
+                if await client.tools():
+                    return time.perf_counter() - self.started
+            await client.http.close()
+            if self.process.poll() is not None:
+                break
+            await asyncio.sleep(0.01)
+        raise RuntimeError(f"{self.name} did not start: {self.output()}")
+
+    def output(self) -> str:
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")[-2000:]
+
+    def memory(self) -> dict[str, float]:
+        """MiB of the bridge and, apart, of our launcher; and how many stdio servers it keeps."""
+        figures = {"bridge_mib": 0.0, "servers": 0.0}
+        root = psutil.Process(self.process.pid)
+        for process in [root, *root.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                kind, size = classify(process), process.memory_info().rss / 2**20
+                if kind == "server":
+                    figures["servers"] += 1
+                elif kind == "launcher":
+                    figures["launcher_mib"] = size
+                else:
+                    figures["bridge_mib"] += size
+        return figures
+
+    def stop(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+                break
+        self.log.close()
+
+
+def classify(process: psutil.Process) -> str:
+    """'server', 'launcher' or 'bridge', from the process's command line."""
+    words = process.cmdline()
+    if words[:2] == RAW_SERVER:
+        return "server"
+    return "launcher" if words and Path(words[0]).name == "mcp-launcher" else "bridge"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def constant() -> Bridge:
+    port = free_port()
+    return Bridge("constant", [sys.executable, str(SERVERS / "constant.py"), "--port", str(port)], port)
+
+
+def relay() -> Bridge:
+    port = free_port()
+    argv = [sys.executable, "-m", "mcp_sidecar", "local", "--port", str(port), "--token", TOKEN]
+    environment = {"MCP_RELAY_MAX_MESSAGE_BYTES": str(64 << 20)}
+    return Bridge("relay", [*argv, "--", *RAW_SERVER], port, token=TOKEN, environment=environment)
+
+
+class Peers:
+    """Other bridges, installed once into a directory of the user's cache."""
+
+    def __init__(self) -> None:
+        cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        self.directory = cache / "mcpserver-operator" / "peers"
+        self.bin = self.directory / "venv" / "bin"
+
+    def install(self) -> None:
+        """Install what is missing. Raises CalledProcessError."""
+        if not (self.bin / "mcp-proxy").exists():
+            print("==> installing the Python peers", file=sys.stderr)
+            subprocess.run([sys.executable, "-m", "venv", self.directory / "venv"], check=True)
+            subprocess.run([self.bin / "pip", "install", "--quiet", *PEER_VERSIONS], check=True)
+        if not self.gateway().exists():
+            print("==> installing the Node peer", file=sys.stderr)
+            npm = ["npm", "install", "--silent", "--prefix", str(self.directory), SUPERGATEWAY]
+            subprocess.run(npm, check=True, stdout=subprocess.DEVNULL)
+
+    def gateway(self) -> Path:
+        return self.directory / "node_modules" / ".bin" / "supergateway"
+
+    def mcp_proxy(self) -> Bridge:
+        port = free_port()
+        argv = [
+            str(self.bin / "mcp-proxy"),
+            "--pass-environment",
+            "--log-level",
+            "WARNING",
+            "--port",
+            str(port),
+        ]
+        return Bridge("mcp-proxy", [*argv, "--", *RAW_SERVER], port)
+
+    def supergateway(self) -> Bridge:
+        port = free_port()
+        argv = [str(self.gateway()), "--stdio", shlex.join(RAW_SERVER), "--outputTransport", "streamableHttp"]
+        return Bridge("supergateway", [*argv, "--stateful", "--port", str(port), "--logLevel", "none"], port)
+
+    def fastmcp(self) -> Bridge:
+        port = free_port()
+        script = str(Path(__file__).with_name("fastmcp_peer.py"))
+        return Bridge("fastmcp", [str(self.bin / "python"), script, str(port), *RAW_SERVER], port)
