@@ -41,3 +41,6 @@ lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	    --group $${g%%:*} -o requirements/$${g##*:}.txt; done
+
+crd: $(VENV)/.ready ## write the CRD, the chart's copy and docs/api.md from the models
+	@PYTHONPATH=crds $(BIN)/python -m crdgen

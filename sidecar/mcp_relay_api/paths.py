@@ -27,8 +27,8 @@ STATE_DIR: Final = "/state"
 SECRETS_DIR: Final = "/secrets"
 
 # Files below SECRETS_DIR; the first three are also the keys of the Secret that the operator makes.
-TOKEN_FILE: Final = "token"
-ADMIN_TOKEN_FILE: Final = "admin-token"
+TOKEN_FILE: Final = "token"  # noqa: S105 - a file name
+ADMIN_TOKEN_FILE: Final = "admin-token"  # noqa: S105 - a file name
 SIGNING_KEY_FILE: Final = "signing-key"
 
 # Where the relay image keeps the launcher that the postStart hook copies from.

@@ -32,12 +32,12 @@ ShortText = Annotated[str, Field(max_length=256)]
 Message = Annotated[str, Field(max_length=1024)]
 
 
-def core(kind: str, **schema: Any) -> Any:
+def core(kind: str, of_items: dict[str, Any] | None = None, **schema: Any) -> Any:
     """Field of opaque core objects: `kind` names the Kubernetes type whose schema the CRD gets.
 
-    `schema` adds keywords to the field's own schema; keywords under `items` go to each item of a list.
+    `schema` adds keywords to the field's own schema, `of_items` to that of each item of a list.
     """
-    return Field(json_schema_extra={"x-core-type": kind, **schema})
+    return Field(json_schema_extra={"x-core-type": kind, "x-core-items": of_items or {}, **schema})
 
 
 def map_of(*keys: str) -> dict[str, Any]:

@@ -142,7 +142,8 @@ class MCPServerSpec(Model):
     """When to pull the image: Always, IfNotPresent or Never. Default: IfNotPresent, Always for the tag
     `latest`."""
     image_pull_secrets: Annotated[
-        tuple[Opaque, ...], core("LocalObjectReference", **map_of("name"), maxItems=32)
+        tuple[Opaque, ...],
+        core("LocalObjectReference", **map_of("name"), maxItems=32, of_items={"required": ["name"]}),
     ] = ()
     """Secrets in the same namespace with which the images are pulled. Default: none."""
     command: Annotated[tuple[Text, ...], Field(max_length=256, json_schema_extra=ATOMIC)] = ()
@@ -167,7 +168,7 @@ class MCPServerSpec(Model):
             "Volume",
             **map_of("name"),
             maxItems=MAX_VOLUMES,
-            items=rules(
+            of_items=rules(
                 (
                     f"!(self.name in {list(identity.RESERVED_VOLUMES)})",
                     f"spec.volumes: the names {_RESERVED} are taken by the operator: choose another name",
@@ -182,7 +183,7 @@ class MCPServerSpec(Model):
             "VolumeMount",
             **map_of("mountPath"),
             maxItems=MAX_VOLUMES,
-            items=rules(
+            of_items=rules(
                 (
                     "!self.mountPath.matches('^/*bridge(/.*)?$')",
                     "spec.volumeMounts: /bridge belongs to the operator: mount the volume elsewhere",
@@ -222,7 +223,7 @@ class MCPServerSpec(Model):
     pod_template: PodTemplate = PodTemplate()
     """Labels and annotations for the pod. Default: none."""
     suspend: bool = False
-    """True: no pod runs and the phase is Suspended; Service, Secret and address stay. Default false."""
+    """True: no pod runs and the phase is Suspended; Service and Secret stay. Default false."""
     session: Session = Session()
     """Limits of the MCP session and of its clients."""
     recovery: Recovery = Recovery()
