@@ -22,7 +22,7 @@ class RelayState(StrEnum):
     CONNECTED = "Connected"
     """The session is initialised now."""
     DROPPED = "Dropped"
-    """The connection to the launcher broke, or the server closed stdout; the process is not known to have ended."""
+    """The connection to the launcher broke, or the server closed stdout; no end of the process is known."""
     REFUSED = "Refused"
     """The server answered `initialize` with an error or with nothing usable; `error` says what."""
     EXITED = "Exited"
