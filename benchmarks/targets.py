@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SERVERS = ROOT / "tests" / "e2e" / "servers"
 RAW_SERVER = [sys.executable, str(SERVERS / "raw.py")]
 TOKEN = "benchmark"  # noqa: S105 -- of a process on loopback that ends with the measurement
-PEER_VERSIONS = ["mcp-proxy==0.13.0", "fastmcp>=4,<5"]
+PYTHON_PEERS = {"mcp-proxy": "mcp-proxy==0.13.0", "fastmcp": "fastmcp>=4,<5"}
 SUPERGATEWAY = "supergateway@4"
 START_LIMIT = 60.0
 
@@ -177,16 +177,19 @@ class Peers:
     def __init__(self) -> None:
         cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         self.directory = cache / "mcpserver-operator" / "peers"
-        self.bin = self.directory / "venv" / "bin"
+
+    def bin(self, peer: str) -> Path:
+        return self.directory / peer / "bin"
 
     def install(self) -> None:
         """Install what is missing. Raises CalledProcessError."""
-        if not (self.bin / "mcp-proxy").exists():
-            print("==> installing the Python peers", file=sys.stderr)
-            subprocess.run([sys.executable, "-m", "venv", self.directory / "venv"], check=True)
-            subprocess.run([self.bin / "pip", "install", "--quiet", *PEER_VERSIONS], check=True)
+        for peer, requirement in PYTHON_PEERS.items():
+            if not (self.bin(peer) / peer).exists():
+                print(f"==> installing {requirement}", file=sys.stderr)
+                subprocess.run([sys.executable, "-m", "venv", self.directory / peer], check=True)
+                subprocess.run([self.bin(peer) / "pip", "install", "--quiet", requirement], check=True)
         if not self.gateway().exists():
-            print("==> installing the Node peer", file=sys.stderr)
+            print(f"==> installing {SUPERGATEWAY}", file=sys.stderr)
             npm = ["npm", "install", "--silent", "--prefix", str(self.directory), SUPERGATEWAY]
             subprocess.run(npm, check=True, stdout=subprocess.DEVNULL)
 
@@ -196,7 +199,7 @@ class Peers:
     def mcp_proxy(self) -> Bridge:
         port = free_port()
         argv = [
-            str(self.bin / "mcp-proxy"),
+            str(self.bin("mcp-proxy") / "mcp-proxy"),
             "--pass-environment",
             "--log-level",
             "WARNING",
@@ -213,4 +216,4 @@ class Peers:
     def fastmcp(self) -> Bridge:
         port = free_port()
         script = str(Path(__file__).with_name("fastmcp_peer.py"))
-        return Bridge("fastmcp", [str(self.bin / "python"), script, str(port), *RAW_SERVER], port)
+        return Bridge("fastmcp", [str(self.bin("fastmcp") / "python"), script, str(port), *RAW_SERVER], port)

@@ -103,14 +103,18 @@ class Http:
             f"content-length: {len(body)}",
             *(f"{name}: {value}" for name, value in headers.items()),
         ]
-        if self.idle:
-            reader, writer = self.idle.pop()
-        else:
-            reader, writer = await asyncio.open_connection(
-                self.endpoint.address, self.endpoint.port, limit=1 << 20
-            )
+        reader, writer = await self.connection()
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         return reader, writer
+
+    async def connection(self) -> Stream:
+        """An idle connection that the other side has not closed meanwhile, or a new one."""
+        while self.idle:
+            reader, writer = self.idle.pop()
+            if not reader.at_eof():
+                return reader, writer
+            await shut(writer)
+        return await asyncio.open_connection(self.endpoint.address, self.endpoint.port, limit=1 << 20)
 
     async def request(self, method: str, headers: dict[str, str], body: bytes = b"") -> Reply:
         reader, writer = await self.send(method, headers, body)
