@@ -44,7 +44,7 @@ def _root() -> Schema:
         "properties": {
             "apiVersion": {"description": f"Always {identity.API_VERSION}.", "type": "string"},
             "kind": {"description": f"Always {identity.KIND}.", "type": "string"},
-            "metadata": {"description": "Name, namespace, labels and annotations.", "type": "object"},
+            "metadata": {"type": "object"},
             "spec": structural(MCPServerSpec),
             "status": without_defaults(structural(MCPServerStatus)),
         },
