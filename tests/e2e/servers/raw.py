@@ -198,7 +198,7 @@ def spawn(arguments: Json) -> str:
     """Start a child that ignores SIGTERM and sleeps; `detached` puts it into its own session."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
     child = subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *sys.argv[1:]],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -245,6 +245,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--ignore-eof", action="store_true", help="stay after the end of stdin")
     options.add_argument("--child", action="store_true", help="start a child that ignores SIGTERM")
     options.add_argument("--tools", type=int, default=0, help="number of further tools")
+    options.add_argument("--mark", default="", help="ignored; names the process and its children")
     options.add_argument("--require", default="", help="exit with 1 unless this variable is set")
     return options
 

@@ -22,15 +22,17 @@ FIELD_MANAGER = "e2e"
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of namespaced object: the prefix of its API group and its plural."""
+    """One kind of object: the version of its API and its plural."""
 
     api_version: str
     plural: str
 
     def path(self, namespace: str, name: str = "") -> str:
+        """The URL's path; an empty `namespace` means the cluster, an empty `name` the whole collection."""
         prefix = "api" if "/" not in self.api_version else "apis"
+        scope = f"/namespaces/{namespace}" if namespace else ""
         tail = f"/{name}" if name else ""
-        return f"/{prefix}/{self.api_version}/namespaces/{namespace}/{self.plural}{tail}"
+        return f"/{prefix}/{self.api_version}{scope}/{self.plural}{tail}"
 
 
 MCPSERVERS = Kind("mcp-session.dev/v1alpha1", "mcpservers")
@@ -42,6 +44,7 @@ EVENTS = Kind("v1", "events")
 ENDPOINTSLICES = Kind("discovery.k8s.io/v1", "endpointslices")
 DEPLOYMENTS = Kind("apps/v1", "deployments")
 LIMITRANGES = Kind("v1", "limitranges")
+NAMESPACES = Kind("v1", "namespaces")
 QUOTAS = Kind("v1", "resourcequotas")
 
 
@@ -195,13 +198,13 @@ class Kube:
         name: str,
         condition: Callable[[Json | None], bool],
         *,
-        timeout: float = 30,  # noqa: ASYNC109 -- the message of WaitError needs it
+        within: float = 30,
         what: str = "",
     ) -> Seen:
         """The first state of one object (None: it does not exist) that meets the condition."""
         last: Json | None = None
         try:
-            async with asyncio.timeout(timeout), self.watch(kind, namespace, name=name) as changes:
+            async with asyncio.timeout(within), self.watch(kind, namespace, name=name) as changes:
                 last = await self.find(kind, namespace, name)
                 if condition(last):
                     return Seen(time.monotonic(), last)
@@ -212,10 +215,19 @@ class Kube:
         except TimeoutError:
             pass
         wanted = what or getattr(condition, "__name__", "the condition")
-        raise WaitError(f"{kind.plural}/{name}: no {wanted} within {timeout} s; last: {summary(last)}")
+        raise WaitError(f"{kind.plural}/{name}: no {wanted} within {within} s; last: {summary(last)}")
 
-    async def gone(self, kind: Kind, namespace: str, name: str, *, timeout: float = 30) -> Seen:  # noqa: ASYNC109
-        return await self.until(kind, namespace, name, lambda o: o is None, timeout=timeout, what="end of it")
+    async def gone(self, kind: Kind, namespace: str, name: str, *, within: float = 30) -> Seen:
+        return await self.until(kind, namespace, name, lambda o: o is None, within=within, what="end of it")
+
+    async def replaced(self, kind: Kind, namespace: str, item: Json, *, within: float = 30) -> Seen:
+        """The moment from which this very object is gone; another one of the same name may stand there."""
+        name, uid = item["metadata"]["name"], item["metadata"]["uid"]
+
+        def other(found: Json | None) -> bool:
+            return found is None or bool(found["metadata"]["uid"] != uid)
+
+        return await self.until(kind, namespace, name, other, within=within, what="end of the old one")
 
 
 async def _changes(items: list[Json], response: httpx.Response) -> AsyncIterator[Seen]:

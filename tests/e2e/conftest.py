@@ -1,0 +1,79 @@
+"""Fixtures of the end-to-end tests: a cluster, a namespace a module, handles on servers.
+
+Run by `make e2e`, which passes `--e2e` and KUBECONFIG. Without `--e2e` the tests are skipped, whatever
+cluster a KUBECONFIG of the environment may point at.
+"""
+
+import json
+import secrets
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from clusterkit import kube as k
+from clusterkit import manifests, node
+from clusterkit.servers import Servers
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--e2e", action="store_true", help="run the end-to-end tests against $KUBECONFIG")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    here = [item for item in items if item.path.is_relative_to(__file__.rpartition("/")[0])]
+    for item in here:
+        item.add_marker(pytest.mark.e2e)
+        item.add_marker(pytest.mark.timeout(180))
+        if not config.getoption("--e2e", default=False):
+            item.add_marker(pytest.mark.skip(reason="needs a cluster: run `make e2e`"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> str:
+    """The path of the kubeconfig; fails clearly when there is no cluster with the operator in it."""
+    path = str(k.kubeconfig_path())
+    done = node.kubectl("get", "crd", "mcpservers.mcp-session.dev", "-o", "name", check=False)
+    if done.returncode:
+        pytest.fail(f"no cluster with the operator behind {path}: run `make cluster` first. {done.stderr}")
+    return path
+
+
+@pytest.fixture
+async def kube(cluster: str) -> AsyncIterator[k.Kube]:
+    async with k.Kube(k.kubeconfig_path()) as client:
+        yield client
+
+
+def make_namespace(prefix: str) -> str:
+    """A new namespace with limits; its name."""
+    name = f"e2e-{prefix}-{secrets.token_hex(3)}"
+    limits = manifests.limit_range()
+    limits["metadata"]["namespace"] = name
+    items = [manifests.namespace(name), limits]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    node.kubectl("apply", "-f", "-", text_in=json.dumps(listed))
+    return name
+
+
+@pytest.fixture(scope="module")
+def namespace(cluster: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """One namespace for the tests of a module (and of one worker)."""
+    prefix = request.path.stem.removeprefix("test_").replace("_", "-")
+    name = make_namespace(prefix)
+    yield name
+    node.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def fresh_namespace(cluster: str) -> Iterator[str]:
+    """A namespace of the test's own, which it may delete."""
+    name = make_namespace("fresh")
+    yield name
+    node.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+async def servers(kube: k.Kube, namespace: str) -> AsyncIterator[Servers]:
+    made = Servers(kube, namespace)
+    yield made
+    await made.close()
