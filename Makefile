@@ -3,11 +3,12 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+GO ?= go
 VENV := .venv
 BIN := $(VENV)/bin
 DEV := PYTHONPATH=tests/cluster $(BIN)/python -m devcluster
 
-.PHONY: help demo test check lint types unit launcher-test chart-test integration e2e images cluster cluster-down kubeconfig bench lock crd clean
+.PHONY: help demo test check lint types unit launcher launcher-test chart-test integration e2e images cluster cluster-down kubeconfig bench lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -37,6 +38,14 @@ unit: $(VENV)/.ready ## unit tests
 	@echo "==> unit tests"
 	@$(BIN)/pytest tests/unit -q -n 2
 
+launcher: ## build build/mcp-launcher, static, for GOARCH
+	@mkdir -p build
+	@cd sidecar/launcher && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o ../../build/mcp-launcher .
+
+launcher-test: ## vet and test the launcher
+	@echo "==> launcher tests"
+	@cd sidecar/launcher && test -z "$$(gofmt -l . | tee /dev/stderr)" && $(GO) vet . && $(GO) test .
+
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
@@ -44,3 +53,7 @@ lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 
 crd: $(VENV)/.ready ## write the CRD, the chart's copy and docs/api.md from the models
 	@PYTHONPATH=crds $(BIN)/python -m crdgen
+
+chart-test: $(VENV)/.ready ## the chart: helm lint, its unit tests, strict schemas
+	@echo "==> chart"
+	@$(BIN)/pytest tests/chart -q -o timeout=1200

@@ -2,9 +2,10 @@ import json
 import sys
 from pathlib import Path
 
-from crdgen import coretypes, crd, reference, trim
+from crdgen import conform, coretypes, crd, reference, trim
 
 ROOT = Path(__file__).resolve().parents[2]
+CHART_TYPES = ROOT / "tests/chart/kubernetes.json"
 
 
 def outputs() -> dict[Path, str]:
@@ -17,16 +18,25 @@ def outputs() -> dict[Path, str]:
     }
 
 
+def renew(swagger: Path) -> None:
+    """Cut the OpenAPI document of a Kubernetes release down to what the CRD and the chart's tests need."""
+    document = json.loads(swagger.read_text(encoding="utf-8"))
+    coretypes.FILE.write_text(
+        json.dumps(trim.trim(document), indent=1, sort_keys=True) + "\n", encoding="utf-8"
+    )
+    definitions = conform.built_in(document)
+    CHART_TYPES.write_text(json.dumps(definitions, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
-    """Write the generated files, or with `trim SWAGGER` the trimmed core types. Returns the exit code."""
+    """Write the generated files, or with `trim SWAGGER` what they are made from. Returns the exit code."""
     match arguments:
         case []:
             for path, content in outputs().items():
                 (ROOT / path).parent.mkdir(exist_ok=True)
                 (ROOT / path).write_text(content, encoding="utf-8")
         case ["trim", swagger]:
-            document = trim.trim(json.loads(Path(swagger).read_text(encoding="utf-8")))
-            coretypes.FILE.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            renew(Path(swagger))
         case _:
             sys.stderr.write("usage: python -m crdgen [trim SWAGGER.JSON]\n")
             return 2
