@@ -1,0 +1,31 @@
+"""Errors of the API server, told apart as far as somebody acts on the difference."""
+
+
+class KubeError(Exception):
+    """A request to the API server failed."""
+
+
+class UnavailableError(KubeError):
+    """No answer, or one that says nothing about the request: network, time-out, 401, 429, 5xx. Try again."""
+
+
+class NotFoundError(KubeError):
+    """404: there is no such object (or namespace, or kind)."""
+
+
+class ConflictError(KubeError):
+    """409: the object exists already, or is another one than expected. Look again."""
+
+
+class RefusedError(KubeError):
+    """400, 403, 422 and the like: the request itself is refused. The same one will be refused again."""
+
+    def __init__(self, status: int, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.cause = cause
+
+
+class UnreachableError(Exception):
+    """The relay did not answer, or not with something usable."""

@@ -1,0 +1,99 @@
+"""The relays: long-poll of their status, and the order to reconnect. The only user of httpx."""
+
+import socket
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import httpx
+import pydantic
+
+from mcp_operator.adapters.errors import UnreachableError
+from mcp_relay_api import paths
+from mcp_relay_api.status import RelayStatus
+
+CONNECT_SECONDS: Final = 2.0
+ANSWER_SECONDS: Final = 5.0
+MAX_DOCUMENT: Final = 4 * 1024 * 1024
+
+# A node or network that vanishes says nothing; the kernel asks instead, so that a poll ends within 5 s.
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where one relay's admin port is, and what opens it."""
+
+    host: str
+    token: str
+    port: int = paths.ADMIN_PORT
+
+    def url(self, path: str) -> str:
+        """URL of a path at the admin port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}{path}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of every request."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+class Relays:
+    """A client for all relays: many connections, one waiting request on each."""
+
+    def __init__(self) -> None:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=90)
+        transport = httpx.AsyncHTTPTransport(limits=limits, socket_options=_KEEPALIVE, trust_env=False)
+        self._client = httpx.AsyncClient(transport=transport, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def status(self, endpoint: Endpoint, known: RelayStatus | None, wait: float) -> RelayStatus:
+        """The relay's report: at once if it is not the known one, else when it changes or after `wait` seconds.
+
+        Raises:
+            UnreachableError: no answer, or none that can be used.
+
+        """
+        query: dict[str, Any] = {}
+        if known is not None:
+            query = {"after": known.revision, "instance": known.instance, "wait": wait}
+        patience = httpx.Timeout(ANSWER_SECONDS + (wait if known is not None else 0), connect=CONNECT_SECONDS)
+        answer = await self._send("GET", endpoint, paths.STATUS_PATH, patience, query)
+        if len(answer.content) > MAX_DOCUMENT:
+            raise UnreachableError(f"its report has {len(answer.content)} bytes")
+        try:
+            return RelayStatus.model_validate_json(answer.content)
+        except pydantic.ValidationError as error:
+            raise UnreachableError(f"its report cannot be read: {error.errors()[0]['msg']}") from error
+
+    async def reconnect(self, endpoint: Endpoint) -> None:
+        """Tell the relay to open its connection to the launcher anew.
+
+        Raises:
+            UnreachableError: no answer, or a refusal.
+
+        """
+        await self._send("POST", endpoint, paths.RECONNECT_PATH, httpx.Timeout(ANSWER_SECONDS), {})
+
+    async def _send(
+        self, method: str, endpoint: Endpoint, path: str, patience: httpx.Timeout, query: dict[str, Any]
+    ) -> httpx.Response:
+        try:
+            answer = await self._client.request(
+                method, endpoint.url(path), params=query, headers=endpoint.headers, timeout=patience
+            )
+        except (httpx.HTTPError, OSError) as error:
+            raise UnreachableError(str(error) or type(error).__name__) from error
+        if answer.is_success:
+            return answer
+        raise UnreachableError(f"HTTP {answer.status_code}")

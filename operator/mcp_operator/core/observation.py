@@ -1,0 +1,133 @@
+"""Frozen facts of one run: what was read from the cluster and from the relay, and the time."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from mcp_operator.core.api import MCPServerSpec, MCPServerStatus
+from mcp_relay_api.status import RelayStatus
+
+
+class ContainerState(StrEnum):
+    """State of a container as the kubelet reports it; ABSENT before it has reported any."""
+
+    ABSENT = "Absent"
+    WAITING = "Waiting"
+    RUNNING = "Running"
+    TERMINATED = "Terminated"
+
+
+@dataclass(frozen=True)
+class ContainerFacts:
+    """One container. `exit_code` and `finished_at` only when terminated, `started_at` not while waiting."""
+
+    state: ContainerState = ContainerState.ABSENT
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    restarts: int = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether the container runs now."""
+        return self.state is ContainerState.RUNNING
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the container has ended."""
+        return self.state is ContainerState.TERMINATED
+
+
+@dataclass(frozen=True)
+class PodFacts:
+    """One pod of ours. Times are aware and in UTC; texts are as the API server gave them."""
+
+    name: str
+    uid: str
+    epoch: int
+    config_hash: str = ""
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    deleting: bool = False
+    ip: str | None = None
+    scheduled: bool = False
+    unschedulable: str = ""
+    """The scheduler's message while no node takes the pod."""
+    ready: bool = False
+    gate: bool | None = None
+    """Our readiness gate; None before it was set."""
+    created_at: datetime | None = None
+    unknown_since: datetime | None = None
+    """Since when the node has not reported; None while it does."""
+    node_grace_seconds: float = 300.0
+    server: ContainerFacts = ContainerFacts()
+    relay: ContainerFacts = ContainerFacts()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the pod has reached a phase that it never leaves."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+@dataclass(frozen=True)
+class RelayView:
+    """What the relay of the current pod last said, and how often in a row it did not answer since."""
+
+    status: RelayStatus | None = None
+    failures: int = 0
+    message: str = ""
+
+    @property
+    def answering(self) -> bool:
+        """Whether the last poll was answered."""
+        return self.status is not None and self.failures == 0
+
+
+@dataclass(frozen=True)
+class MissingReference:
+    """A Secret, a ConfigMap or a key in one that the spec names and that does not exist."""
+
+    kind: str
+    name: str
+    field: str
+    """Path in the resource that names it, for example `spec.env[0]`."""
+    key: str | None = None
+    """None: the object as a whole is missing."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything that one decision may look at. `pods` is sorted by epoch; `relay` is the newest pod's."""
+
+    now: datetime
+    name: str
+    namespace: str
+    generation: int
+    spec: MCPServerSpec
+    status: MCPServerStatus
+    config_hash: str
+    deleting: bool = False
+    invalid: str = ""
+    conflict: str = ""
+    """Which foreign object stands in the way."""
+    missing: tuple[MissingReference, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
+    relay: RelayView = field(default_factory=RelayView)
+    sandbox_error: str = ""
+    """The node's message when it cannot make the pod's sandbox."""
+    mount_error: str = ""
+    """The node's message when it cannot mount a volume of the pod."""
+
+    @property
+    def pod(self) -> PodFacts | None:
+        """The newest pod; older ones are left-overs."""
+        return self.pods[-1] if self.pods else None
+
+    @property
+    def last_epoch(self) -> int:
+        """The highest epoch ever used, as far as is known."""
+        known = self.status.session.epoch if self.status.session else 0
+        return max([known, *(pod.epoch for pod in self.pods)])

@@ -1,0 +1,87 @@
+"""Reads a pod as the API server gives it into `PodFacts`."""
+
+from typing import Any, Final
+
+from mcp_operator.core import times
+from mcp_operator.core.api import SESSION_GATE
+from mcp_operator.core.naming import CONFIG_HASH, EPOCH, RELAY_CONTAINER, SERVER_CONTAINER
+from mcp_operator.core.observation import ContainerFacts, ContainerState, PodFacts
+
+Json = dict[str, Any]
+
+# Kubernetes adds this toleration to every pod; after so long on an unreachable node a pod is evicted.
+_DEFAULT_GRACE: Final = 300.0
+_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+
+
+def facts(pod: Json) -> PodFacts:
+    """The facts about one of our pods. An epoch that cannot be read counts as 0."""
+    meta, spec, status = pod.get("metadata", {}), pod.get("spec", {}), pod.get("status", {})
+    conditions: dict[str, Json] = {item.get("type"): item for item in status.get("conditions", ())}
+    scheduled = conditions.get("PodScheduled", {})
+    return PodFacts(
+        name=meta.get("name", ""),
+        uid=meta.get("uid", ""),
+        epoch=_epoch(meta.get("labels", {}).get(EPOCH, "")),
+        config_hash=meta.get("annotations", {}).get(CONFIG_HASH, ""),
+        phase=status.get("phase", "Pending"),
+        reason=status.get("reason", ""),
+        message=status.get("message", ""),
+        deleting="deletionTimestamp" in meta,
+        ip=status.get("podIP"),
+        scheduled=bool(spec.get("nodeName")),
+        unschedulable=_unschedulable(scheduled),
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        gate=_gate(conditions.get(SESSION_GATE)),
+        created_at=times.parse(meta.get("creationTimestamp")),
+        unknown_since=_unknown_since(status.get("phase"), conditions.get("Ready", {})),
+        node_grace_seconds=_node_grace(spec.get("tolerations", ())),
+        server=_container(status.get("containerStatuses", ()), SERVER_CONTAINER),
+        relay=_container(status.get("initContainerStatuses", ()), RELAY_CONTAINER),
+    )
+
+
+def _epoch(label: str) -> int:
+    return int(label) if label.isdecimal() else 0
+
+
+def _gate(condition: Json | None) -> bool | None:
+    return None if condition is None else condition.get("status") == "True"
+
+
+def _unschedulable(condition: Json) -> str:
+    if condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
+        return ""
+    return str(condition.get("message") or "no node takes the pod")
+
+
+def _unknown_since(phase: str | None, ready: Json) -> Any:
+    if phase != "Unknown" and ready.get("status") != "Unknown":
+        return None
+    return times.parse(ready.get("lastTransitionTime"))
+
+
+def _node_grace(tolerations: Any) -> float:
+    for toleration in tolerations:
+        if toleration.get("key") == _UNREACHABLE and toleration.get("effect") == "NoExecute":
+            seconds = toleration.get("tolerationSeconds")
+            return float("inf") if seconds is None else float(seconds)
+    return _DEFAULT_GRACE
+
+
+def _container(statuses: Any, name: str) -> ContainerFacts:
+    found = next((item for item in statuses if item.get("name") == name), None)
+    if found is None:
+        return ContainerFacts()
+    state: Json = found.get("state") or {"waiting": {}}
+    kind = next(iter(state))
+    detail: Json = state[kind] or {}
+    return ContainerFacts(
+        state=ContainerState(kind.capitalize()),
+        reason=detail.get("reason", ""),
+        message=detail.get("message", ""),
+        exit_code=detail.get("exitCode"),
+        started_at=times.parse(detail.get("startedAt")),
+        finished_at=times.parse(detail.get("finishedAt")),
+        restarts=found.get("restartCount", 0),
+    )

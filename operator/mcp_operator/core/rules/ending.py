@@ -1,0 +1,123 @@
+"""Rows about a server that has failed: each costs a retry, counted once per pod."""
+
+from datetime import datetime, timedelta
+
+from mcp_operator.core import failure
+from mcp_operator.core.api import ErrorPhase, Reason
+from mcp_operator.core.failure import Failure
+from mcp_operator.core.observation import PodFacts
+from mcp_operator.core.plan import Plan
+from mcp_operator.core.rules.row import Case, Row, fail
+from mcp_relay_api.status import RelayState, RelayStatus
+
+
+def _pod_ended(case: Case) -> Plan | None:
+    pod = case.seen.pod
+    if pod is None or not pod.ended:
+        return None
+    return fail(case, _detailed(case, failure.from_pod(pod, case.now)), pod.epoch)
+
+
+def _server_terminated(case: Case) -> Plan | None:
+    pod = case.seen.pod
+    if pod is None or not pod.server.terminated:
+        return None
+    return fail(case, _detailed(case, failure.from_container(pod.server, case.now)), pod.epoch)
+
+
+def _detailed(case: Case, found: Failure) -> Failure:
+    """What the relay was told by the launcher, where the node knows nothing better.
+
+    A launcher that is killed leaves no termination message.
+    """
+    told = case.seen.relay.status
+    if told is None or told.exit is None or found.stderr_tail is not None:
+        return found
+    if found.reason not in {Reason.PROCESS_EXITED, Reason.PROCESS_SIGNALED, Reason.OOM_KILLED}:
+        return found
+    exited = failure.from_exit(told.exit)
+    return failure.killed_for_memory(exited) if found.reason is Reason.OOM_KILLED else exited
+
+
+def _relay_saw_exit(case: Case) -> Plan | None:
+    pod, told = _told(case)
+    if pod is None or told is None or told.state is not RelayState.EXITED or told.exit is None:
+        return None
+    return fail(case, failure.from_exit(told.exit), pod.epoch)
+
+
+def _initialize_refused(case: Case) -> Plan | None:
+    pod, told = _told(case)
+    if pod is None or told is None or told.state is not RelayState.REFUSED or told.error is None:
+        return None
+    return fail(case, failure.from_relay(told.error, case.now), pod.epoch)
+
+
+def _startup_deadline_passed(case: Case) -> Plan | None:
+    pod, told = _told(case)
+    deadline = startup_deadline(case)
+    if pod is None or deadline is None or case.now < deadline:
+        return None
+    return fail(case, _too_late(case, told), pod.epoch)
+
+
+def startup_deadline(case: Case) -> datetime | None:
+    """When the session must be up at the latest; None while nothing runs, or when it is up.
+
+    A relay that restarts without a session to adopt gets the same time again: that is no fault of the server.
+    """
+    pod, told = case.seen.pod, case.seen.relay.status
+    if pod is None or not pod.server.running or pod.server.started_at is None:
+        return None
+    if told is not None and told.state not in {RelayState.CONNECTING, RelayState.DROPPED}:
+        return None
+    if told is None and case.seen.relay.failures == 0:
+        return None
+    since = (
+        pod.server.started_at.timestamp()
+        if told is None
+        else max(pod.server.started_at.timestamp(), told.since)
+    )
+    start = datetime.fromtimestamp(since, tz=case.now.tzinfo)
+    return start + timedelta(seconds=case.seen.spec.session.startup_timeout_seconds)
+
+
+def _too_late(case: Case, told: RelayStatus | None) -> Failure:
+    seconds = case.seen.spec.session.startup_timeout_seconds
+    if told is not None and told.state is RelayState.DROPPED:
+        message = f"the connection to the server process could not be restored within {seconds} s"
+        return failure.failure(ErrorPhase.TRANSPORT, Reason.TRANSPORT_DROPPED, message, case.now)
+    detail = f" ({told.error.message})" if told is not None and told.error is not None else ""
+    message = (
+        f"the server did not answer `initialize` within {seconds} s{detail}: does it speak MCP on stdout? "
+        "A slow start needs a larger spec.session.startupTimeoutSeconds"
+    )
+    return failure.failure(ErrorPhase.INITIALIZE, Reason.STARTUP_TIMEOUT, message, case.now)
+
+
+def _told(case: Case) -> tuple[PodFacts | None, RelayStatus | None]:
+    return case.seen.pod, case.seen.relay.status
+
+
+ROWS = (
+    Row(
+        "Succeeded or Failed (also Evicted, OOMKilled)",
+        "recreate after the backoff; the dead pod stays for its logs until then",
+        "yes",
+        _pod_ended,
+    ),
+    Row(
+        "server container terminated (any code, 0 too), whatever the phase",
+        "recreate after the backoff",
+        "yes",
+        _server_terminated,
+    ),
+    Row("the relay saw the process exit", "recreate after the backoff", "yes", _relay_saw_exit),
+    Row("the server refused `initialize`", "recreate after the backoff", "yes", _initialize_refused),
+    Row(
+        "Running, no session, `startupTimeoutSeconds` passed",
+        "recreate after the backoff",
+        "yes",
+        _startup_deadline_passed,
+    ),
+)

@@ -1,0 +1,135 @@
+"""What every row of the decision table is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mcp_operator.core import backoff
+from mcp_operator.core.api import Phase, Reason, RecoveryAction
+from mcp_operator.core.backoff import Budget
+from mcp_operator.core.failure import Failure
+from mcp_operator.core.observation import Observation, PodFacts
+from mcp_operator.core.plan import Plan
+
+
+@dataclass(frozen=True)
+class Case:
+    """The facts of one decision with the budget that was read from the status."""
+
+    seen: Observation
+    budget: Budget
+
+    @property
+    def now(self) -> datetime:
+        """Time of the decision."""
+        return self.seen.now
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all retries have been used."""
+        return self.budget.exhausted(self.seen.spec.recovery)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: in words for docs/recovery.md, and as the function that is None where it does not apply."""
+
+    when: str
+    then: str
+    costs: str
+    apply: Callable[[Case], Plan | None]
+
+    @property
+    def name(self) -> str:
+        """Short name for the log."""
+        return self.apply.__name__.strip("_").replace("_", "-")
+
+
+def living(pods: tuple[PodFacts, ...]) -> tuple[PodFacts, ...]:
+    """Those that nobody has deleted yet."""
+    return tuple(pod for pod in pods if not pod.deleting)
+
+
+def create(case: Case, reason: Reason, message: str, budget: Budget | None = None) -> Plan:
+    """Make the next pod and remove all older ones."""
+    return Plan(
+        action=RecoveryAction.CREATE,
+        phase=Phase.RECREATING if case.seen.pods else Phase.PENDING,
+        reason=reason,
+        message=message,
+        budget=backoff.attempted(budget or case.budget),
+        delete=living(case.seen.pods),
+        create_epoch=case.seen.last_epoch + 1,
+    )
+
+
+def recreate(case: Case, reason: Reason, message: str, budget: Budget | None = None) -> Plan:
+    """Replace the pod now."""
+    return replace(
+        create(case, reason, message, budget), action=RecoveryAction.RECREATE, phase=Phase.RECREATING
+    )
+
+
+def fail(case: Case, found: Failure, epoch: int) -> Plan:
+    """Count a failure once per epoch, then wait for the next attempt or give up."""
+    budget = case.budget
+    if not budget.counted(epoch):
+        budget = backoff.count(budget, epoch, case.now, case.seen.spec.recovery)
+    elif budget.due(case.now) and budget.next_attempt is not None:
+        return recreate(case, found.reason, f"attempt after: {found.message}", budget)
+    return back_off(case, found, budget)
+
+
+def give_up(case: Case, found: Failure | None, budget: Budget) -> Plan:
+    """No retry can help: phase Error at once, until a change or the slow attempt."""
+    return Plan(
+        action=RecoveryAction.GIVE_UP,
+        phase=Phase.ERROR,
+        reason=found.reason if found else _last_reason(case),
+        message=found.message if found else _last_error(case),
+        budget=budget,
+        failure=found,
+        look_again=budget.next_attempt,
+        delete=left_overs(case),
+    )
+
+
+def back_off(case: Case, found: Failure | None, budget: Budget) -> Plan:
+    """Wait for the next attempt of this budget; phase Error once only the slow ones are left."""
+    recovery = case.seen.spec.recovery
+    spent = budget.exhausted(recovery)
+    last = found.message if found else _last_error(case)
+    return Plan(
+        action=RecoveryAction.GIVE_UP if spent else RecoveryAction.RECREATE,
+        phase=Phase.ERROR if spent else Phase.RECREATING,
+        reason=Reason.BACKOFF_EXHAUSTED if spent else Reason.BACKING_OFF,
+        message=_outlook(budget, recovery.max_retries, spent) + (f": {last}" if last else ""),
+        budget=budget,
+        failure=found,
+        look_again=budget.next_attempt,
+        delete=left_overs(case),
+    )
+
+
+def left_overs(case: Case) -> tuple[PodFacts, ...]:
+    """Pods older than the newest one, which nobody needs any more."""
+    return living(case.seen.pods[:-1])
+
+
+def _outlook(budget: Budget, retries: int, spent: bool) -> str:
+    if not spent:
+        return f"retry {budget.failures} of {retries} follows"
+    if budget.next_attempt is None:
+        return f"all {retries} retries failed; waiting for a change"
+    return f"all {retries} retries failed; a slow attempt follows"
+
+
+def _last_error(case: Case) -> str:
+    error = case.seen.status.error
+    return error.message if error else ""
+
+
+def _last_reason(case: Case) -> Reason:
+    error = case.seen.status.error
+    known = error is not None and error.reason in set(Reason)
+    return Reason(error.reason) if error is not None and known else Reason.BACKOFF_EXHAUSTED

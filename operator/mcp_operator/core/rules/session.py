@@ -1,0 +1,139 @@
+"""Rows about a running server: what its relay says about the one session."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from mcp_operator.core import backoff, failure
+from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
+from mcp_operator.core.backoff import Budget
+from mcp_operator.core.failure import Failure
+from mcp_operator.core.plan import Plan
+from mcp_operator.core.rules.ending import startup_deadline
+from mcp_operator.core.rules.row import Case, Row, left_overs
+from mcp_relay_api.status import RelayState, RelayStatus
+
+POLL_SECONDS = 5
+UNREACHABLE_LIMIT = 3
+DROPPED_SECONDS = 1
+
+
+def _cold_start(case: Case) -> Plan | None:
+    told = case.seen.relay.status
+    if told is not None and (told.state is not RelayState.CONNECTING or case.seen.relay.failures):
+        return None
+    if told is None and case.seen.relay.failures >= UNREACHABLE_LIMIT:
+        return None
+    message = "the server process runs; its answer to `initialize` is awaited"
+    plan = _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZING, message)
+    return replace(plan, look_again=startup_deadline(case))
+
+
+def _unreachable(case: Case) -> Plan | None:
+    view = case.seen.relay
+    if not 0 < view.failures < UNREACHABLE_LIMIT:
+        return None
+    found = _transport(case, Reason.RELAY_UNREACHABLE, f"the relay does not answer: {view.message}")
+    return replace(
+        _running(case, Phase.RECONNECTING, RecoveryAction.WAIT, found.reason, found.message),
+        failure=found,
+        look_again=case.now + timedelta(seconds=POLL_SECONDS),
+    )
+
+
+def _unreachable_for_long(case: Case) -> Plan | None:
+    view = case.seen.relay
+    if view.failures < UNREACHABLE_LIMIT:
+        return None
+    found = _transport(case, Reason.RELAY_UNREACHABLE, f"the relay does not answer: {view.message}")
+    return replace(
+        _running(case, Phase.RECONNECTING, RecoveryAction.RECONNECT, found.reason, found.message),
+        failure=found,
+        reconnect=True,
+        look_again=case.now + timedelta(seconds=POLL_SECONDS),
+    )
+
+
+def _dropped(case: Case) -> Plan | None:
+    told = case.seen.relay.status
+    if told is None or told.state not in {RelayState.DROPPED, RelayState.TERMINATING}:
+        return None
+    due = datetime.fromtimestamp(told.since, tz=UTC) + timedelta(seconds=DROPPED_SECONDS)
+    reconnect = told.state is RelayState.DROPPED and case.now >= due
+    message = told.error.message if told.error else "the connection between relay and server process broke"
+    found = _transport(case, Reason.TRANSPORT_DROPPED, message)
+    action = RecoveryAction.RECONNECT if reconnect else RecoveryAction.WAIT
+    return replace(
+        _running(case, Phase.RECONNECTING, action, found.reason, found.message),
+        failure=found,
+        reconnect=reconnect,
+        look_again=case.now + timedelta(seconds=POLL_SECONDS) if case.now >= due else due,
+    )
+
+
+def _connected(case: Case) -> Plan | None:
+    pod, told = case.seen.pod, case.seen.relay.status
+    if pod is None or told is None or told.session is None or told.state is not RelayState.CONNECTED:
+        return None
+    if told.error is not None and told.error.phase is ErrorPhase.LIST_TOOLS:
+        return _tools_unknown(case, told)
+    if not pod.ready:
+        message = "the session is initialised; the Service takes the pod up"
+        return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZED, message)
+    budget, look = _settle(case, told)
+    plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
+    return replace(plan, budget=budget, look_again=look)
+
+
+def _tools_unknown(case: Case, told: RelayStatus) -> Plan | None:
+    if told.error is None:
+        return None
+    found = failure.from_relay(told.error, case.now)
+    plan = _running(case, Phase.CONNECTING, RecoveryAction.WAIT, found.reason, found.message)
+    return replace(plan, failure=found)
+
+
+def _settle(case: Case, told: RelayStatus) -> tuple[Budget, datetime | None]:
+    """The budget, fresh once the session was stable; else when it will be. Nothing spent, nothing to do."""
+    if told.session is None or not (case.budget.failures or case.seen.status.error):
+        return case.budget, None
+    stable = datetime.fromtimestamp(told.session.since, tz=UTC) + timedelta(
+        seconds=case.seen.spec.recovery.stable_seconds
+    )
+    return (backoff.settled(case.budget), None) if case.now >= stable else (case.budget, stable)
+
+
+def _transport(case: Case, reason: Reason, message: str) -> Failure:
+    return failure.failure(ErrorPhase.TRANSPORT, reason, message, case.now)
+
+
+def _running(case: Case, phase: Phase, action: RecoveryAction, reason: Reason, message: str) -> Plan:
+    return Plan(action, phase, reason, message, backoff.attempted(case.budget), delete=left_overs(case))
+
+
+ROWS = (
+    Row(
+        "Running, no session yet, within `startupTimeoutSeconds`",
+        "wait (cold start): same process, same handshake",
+        "no",
+        _cold_start,
+    ),
+    Row(
+        f"Running, relay unreachable, 1st to {UNREACHABLE_LIMIT - 1}nd poll in a row",
+        f"wait {POLL_SECONDS} s",
+        "no",
+        _unreachable,
+    ),
+    Row(
+        f"Running, relay unreachable, {UNREACHABLE_LIMIT}rd poll in a row or later",
+        "reconnect: the relay restarts (its liveness probe), never the server",
+        "no",
+        _unreachable_for_long,
+    ),
+    Row(
+        "Running, transport dropped",
+        f"reconnect after {DROPPED_SECONDS} s: same pod, same process, same MCP session",
+        "no",
+        _dropped,
+    ),
+    Row("Running, connected", "nothing", "resets after `stableSeconds`", _connected),
+)

@@ -1,0 +1,195 @@
+"""The whole status document, computed in one place after every run from what was seen and decided."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mcp_operator.core import conditions, text
+from mcp_operator.core.api import MCPServerStatus, Phase
+from mcp_operator.core.api.status import (
+    MAX_CAPABILITIES,
+    MAX_TITLE,
+    MAX_TOOL_NAME,
+    Address,
+    RecoveryStatus,
+    ServerError,
+    ServerInfo,
+    SessionStatus,
+    Tool,
+)
+from mcp_operator.core.failure import Failure
+from mcp_operator.core.observation import Observation
+from mcp_operator.core.plan import Plan
+from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayState, RelayStatus
+
+# The number of clients moves with every client; it alone is written at most this often.
+CLIENTS_SECONDS = 10
+_SHORT = 256
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the status shows beside facts and plan: the image in use and the URL that clients would use."""
+
+    image: str
+    url: str
+
+
+def compute(
+    seen: Observation, plan: Plan, context: Context, created: tuple[str, str] | None = None
+) -> MCPServerStatus:
+    """The status to be written. `created`: name and UID of the pod that this run has made."""
+    session = verified(seen, plan)
+    return MCPServerStatus(
+        observed_generation=seen.generation,
+        phase=plan.phase,
+        conditions=conditions.compute(seen, plan, session is not None),
+        image=context.image or None,
+        address=Address(url=context.url) if session else None,
+        error=_error(seen, plan),
+        recovery=_recovery(seen, plan),
+        session=_session(seen, plan, session, created),
+        tool_count=session.tool_count if session else None,
+        tools_digest=session.tools_digest if session else None,
+        tools=_tools(session) if session else (),
+    )
+
+
+def verified(seen: Observation, plan: Plan) -> RelayStatus | None:
+    """The relay's report while the session is initialised now, else None."""
+    told = seen.relay.status
+    live = seen.relay.answering and told is not None and told.state is RelayState.CONNECTED
+    if not live or told is None or told.session is None or plan.create_epoch is not None:
+        return None
+    pod = seen.pod
+    up = pod is not None and not pod.deleting and not pod.server.terminated and not pod.ended
+    return told if up and plan.phase in {Phase.CONNECTED, Phase.CONNECTING} and plan.failure is None else None
+
+
+def _error(seen: Observation, plan: Plan) -> ServerError | None:
+    previous = seen.status.error
+    if plan.failure is not None:
+        return _as_error(plan.failure, previous)
+    counted = plan.budget.failures > 0 or plan.phase is Phase.ERROR
+    return previous if counted else None
+
+
+def _as_error(found: Failure, previous: ServerError | None) -> ServerError:
+    same = previous is not None and (previous.phase, previous.reason) == (found.phase, found.reason)
+    waiting = found.exit_code is None
+    time = previous.time if previous is not None and same and waiting else found.time
+    return ServerError(
+        phase=found.phase,
+        reason=found.reason,
+        message=found.message,
+        exit_code=found.exit_code,
+        signal=found.signal,
+        time=time,
+        stderr_tail=found.stderr_tail,
+    )
+
+
+def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
+    previous = seen.status.recovery or RecoveryStatus()
+    budget, epoch = plan.budget, plan.create_epoch or seen.last_epoch
+    restored = seen.status.phase is Phase.RECONNECTING and plan.phase is Phase.CONNECTED
+    return RecoveryStatus(
+        action=plan.action,
+        attempt=budget.failures,
+        max_retries=seen.spec.recovery.max_retries,
+        next_attempt_time=budget.next_attempt,
+        restarts=max(epoch - 1, 0),
+        reconnects=previous.reconnects + (1 if restored else 0),
+        consecutive_failures=budget.failures,
+        config_hash=budget.config_hash,
+        failed_epoch=budget.failed_epoch,
+    )
+
+
+def _session(
+    seen: Observation, plan: Plan, told: RelayStatus | None, created: tuple[str, str] | None
+) -> SessionStatus | None:
+    pod = seen.pod
+    epoch = plan.create_epoch or seen.last_epoch
+    name, uid = created or (
+        (pod.name, pod.uid) if pod is not None and plan.create_epoch is None else (None, None)
+    )
+    if not epoch and name is None:
+        return None
+    if told is None or told.session is None:
+        return SessionStatus(pod_name=name, pod_uid=uid, epoch=epoch)
+    info = told.session.server_info
+    return SessionStatus(
+        pod_name=name,
+        pod_uid=uid,
+        epoch=epoch,
+        since=_moment(told.session.since),
+        clients=told.clients,
+        protocol_version=text.line(told.session.protocol_version, 32),
+        server_info=_server_info(info),
+        capabilities=capability_paths(told.session.capabilities),
+    )
+
+
+def _server_info(info: dict[str, Any]) -> ServerInfo:
+    return ServerInfo(
+        name=text.line(str(info.get("name", "")), _SHORT),
+        title=text.line(str(info["title"]), _SHORT) if info.get("title") else None,
+        version=text.line(str(info["version"]), _SHORT) if info.get("version") else None,
+    )
+
+
+def capability_paths(capabilities: dict[str, Any]) -> tuple[str, ...]:
+    """What a server declared, as sorted paths of at most two names; what is declared false is left out."""
+    paths = set()
+    for name, value in capabilities.items():
+        if value is None or value is False:
+            continue
+        paths.add(text.line(name, _SHORT))
+        if isinstance(value, dict):
+            paths |= {
+                text.line(f"{name}.{key}", _SHORT) for key, on in value.items() if on not in (None, False)
+            }
+    return tuple(sorted(paths))[:MAX_CAPABILITIES]
+
+
+def _tools(told: RelayStatus) -> tuple[Tool, ...]:
+    return tuple(
+        Tool(
+            name=text.line(tool.name, MAX_TOOL_NAME),
+            title=text.line(tool.title, MAX_TITLE) if tool.title else None,
+            description=text.line(tool.description, MAX_DESCRIPTION) if tool.description else None,
+        )
+        for tool in told.tools[:MAX_TOOLS]
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(round(seconds, 3), tz=UTC)
+
+
+def patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """JSON merge patch from one status document to another; {} when they are equal."""
+    changed: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = patch(before, value)
+            if inner:
+                changed[key] = inner
+        elif value != before:
+            changed[key] = value
+    return changed
+
+
+def only_clients(change: dict[str, Any]) -> bool:
+    """Whether a patch does nothing but correct the number of clients."""
+    return set(change) == {"session"} and set(change["session"]) == {"clients"}
+
+
+def clients_due(last_write: datetime | None, now: datetime) -> datetime | None:
+    """When the number of clients may be written again; None: now."""
+    if last_write is None:
+        return None
+    due = last_write + timedelta(seconds=CLIENTS_SECONDS)
+    return due if due > now else None

@@ -1,0 +1,127 @@
+"""Which Secrets and ConfigMaps a resource refers to, and the hash that tells whether their data changed."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp_operator.core.api import AuthType, MCPServerSpec
+from mcp_operator.core.observation import MissingReference
+
+Json = dict[str, Any]
+SECRET: Final = "Secret"  # noqa: S105 - a kind, no password
+CONFIG_MAP: Final = "ConfigMap"
+# Digest of each key's value; None: the object does not exist.
+Digests = Mapping[str, str] | None
+Lookup = Callable[[str, str], Digests]
+_HASH_LENGTH: Final = 16
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One reference; `keys` empty: all keys of the object."""
+
+    kind: str
+    name: str
+    field: str
+    keys: tuple[str, ...] = ()
+    optional: bool = False
+
+
+def find(spec: MCPServerSpec) -> tuple[Reference, ...]:
+    """All references of a spec, in its order."""
+    return (*_from_auth(spec), *_from_env(spec), *_from_env_from(spec), *_from_volumes(spec))
+
+
+def missing(references: tuple[Reference, ...], lookup: Lookup) -> tuple[MissingReference, ...]:
+    """What is referred to, needed, and not there."""
+    return tuple(
+        gap for reference in references for gap in _gaps(reference, lookup(reference.kind, reference.name))
+    )
+
+
+def digest(references: tuple[Reference, ...], lookup: Lookup, own: Mapping[str, bytes], key: bytes) -> str:
+    """Hash of all values referred to and of the own Secret, keyed so that no value can be guessed from it."""
+    seen = [[item.kind, item.name, _chosen(item, lookup(item.kind, item.name))] for item in references]
+    mine = {name: hashlib.sha256(value).hexdigest() for name, value in own.items()}
+    return hmac.new(key, _canonical([seen, mine]), hashlib.sha256).hexdigest()[:_HASH_LENGTH]
+
+
+def template_digest(template: Json) -> str:
+    """Hash of a pod template."""
+    return hashlib.sha256(_canonical(template)).hexdigest()[:_HASH_LENGTH]
+
+
+def data_digests(found: Json) -> dict[str, str]:
+    """Digest of each value of a Secret or ConfigMap; of nothing else in it."""
+    parts = {**(found.get("data") or {}), **(found.get("binaryData") or {})}
+    return {
+        key: hashlib.sha256(str(value).encode()).hexdigest()[:_HASH_LENGTH] for key, value in parts.items()
+    }
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _chosen(reference: Reference, found: Digests) -> Any:
+    if found is None:
+        return None
+    return {key: found.get(key) for key in reference.keys} if reference.keys else dict(found)
+
+
+def _gaps(reference: Reference, found: Digests) -> Iterator[MissingReference]:
+    if reference.optional:
+        return
+    if found is None:
+        yield MissingReference(reference.kind, reference.name, reference.field)
+        return
+    for key in reference.keys:
+        if key not in found:
+            yield MissingReference(reference.kind, reference.name, reference.field, key)
+
+
+def _from_auth(spec: MCPServerSpec) -> Iterator[Reference]:
+    if spec.auth.type is AuthType.BEARER and spec.auth.bearer is not None:
+        reference = spec.auth.bearer.secret_ref
+        yield Reference(SECRET, reference.name, "spec.auth.bearer.secretRef", (reference.key,))
+
+
+def _from_env(spec: MCPServerSpec) -> Iterator[Reference]:
+    for index, variable in enumerate(spec.env):
+        source = variable.get("valueFrom") or {}
+        for kind, field in ((SECRET, "secretKeyRef"), (CONFIG_MAP, "configMapKeyRef")):
+            named = source.get(field)
+            if named:
+                keys = (str(named.get("key")),)
+                yield _reference(kind, named, f"spec.env[{index}].valueFrom.{field}", keys)
+
+
+def _from_env_from(spec: MCPServerSpec) -> Iterator[Reference]:
+    for index, source in enumerate(spec.env_from):
+        for kind, field in ((SECRET, "secretRef"), (CONFIG_MAP, "configMapRef")):
+            if source.get(field):
+                yield _reference(kind, source[field], f"spec.envFrom[{index}].{field}")
+
+
+def _from_volumes(spec: MCPServerSpec) -> Iterator[Reference]:
+    for index, volume in enumerate(spec.volumes):
+        field = f"spec.volumes[{index}]"
+        yield from _from_source(volume, field)
+        for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            yield from _from_source(source, f"{field}.projected.sources[{number}]")
+
+
+def _from_source(source: Json, field: str) -> Iterator[Reference]:
+    for kind, part in ((SECRET, "secret"), (CONFIG_MAP, "configMap")):
+        named = source.get(part)
+        if named:
+            keys = tuple(str(item.get("key")) for item in named.get("items") or ())
+            yield _reference(kind, named, f"{field}.{part}", keys)
+
+
+def _reference(kind: str, named: Json, field: str, keys: tuple[str, ...] = ()) -> Reference:
+    name = str(named.get("name") or named.get("secretName") or "")
+    return Reference(kind, name, field, keys, bool(named.get("optional")))

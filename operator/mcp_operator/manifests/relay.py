@@ -1,0 +1,58 @@
+"""The container of the relay: a native sidecar that starts first; no probe delays the server."""
+
+from typing import Any, Final
+
+from mcp_operator.core import naming
+from mcp_operator.core.api import MCPServerSpec
+from mcp_operator.manifests import names, resources, security, volumes
+from mcp_operator.manifests.identity import Owner
+from mcp_operator.settings import Settings
+from mcp_relay_api import paths
+
+Json = dict[str, Any]
+
+LIVENESS: Final[Json] = {
+    "httpGet": {"path": paths.HEALTH_PATH, "port": paths.ADMIN_PORT},
+    "periodSeconds": 5,
+    "timeoutSeconds": 3,
+    "failureThreshold": 3,
+}
+
+
+def build(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
+    """The init container `relay` that keeps running."""
+    container: Json = {
+        "name": naming.RELAY_CONTAINER,
+        "image": settings.relay_image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "restartPolicy": "Always",
+        "env": [{"name": name, "value": value} for name, value in _environment(owner, spec).items()],
+        "ports": [
+            {"name": "mcp", "containerPort": paths.MCP_PORT, "protocol": "TCP"},
+            {"name": "admin", "containerPort": paths.ADMIN_PORT, "protocol": "TCP"},
+        ],
+        "lifecycle": {
+            "postStart": {"exec": {"command": [paths.IMAGE_LAUNCHER_PATH, "install", paths.LAUNCHER_PATH]}}
+        },
+        "livenessProbe": LIVENESS,
+        "resources": resources.RELAY,
+        "securityContext": security.relay(),
+        "volumeMounts": volumes.relay_mounts(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    return {key: value for key, value in container.items() if value != ""}
+
+
+def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
+    return {
+        paths.ENV_SERVER_NAME: owner.name,
+        paths.ENV_SERVER_NAMESPACE: owner.namespace,
+        paths.ENV_SERVER_UID: owner.uid,
+        paths.ENV_AUTH: spec.auth.type.value,
+        paths.ENV_ALLOWED_HOSTS: ",".join(names.hosts(owner.name, owner.namespace)),
+        paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),
+        paths.ENV_CALL_TIMEOUT: str(spec.session.call_timeout_seconds),
+        paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),
+        paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
+        paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
+    }

@@ -1,0 +1,49 @@
+"""The container of the stdio server: the launcher runs the command of the resource."""
+
+from typing import Any
+
+from mcp_operator.core import naming
+from mcp_operator.core.api import MCPServerSpec
+from mcp_operator.manifests import environment, resources, security, volumes
+from mcp_operator.settings import Settings
+from mcp_relay_api import paths
+
+Json = dict[str, Any]
+
+
+def image(spec: MCPServerSpec, settings: Settings) -> str:
+    """Image that the server runs from."""
+    return spec.image or settings.runtime_image
+
+
+def build(spec: MCPServerSpec, settings: Settings) -> Json:
+    """The container `server`."""
+    container: Json = {
+        "name": naming.SERVER_CONTAINER,
+        "image": image(spec, settings),
+        "command": [*_launcher(spec), *spec.command],
+        "args": list(spec.args),
+        "env": environment.build(spec),
+        "envFrom": list(spec.env_from),
+        "resources": resources.server(spec.resources),
+        "securityContext": security.server(spec.security_context, spec.pod_security_context),
+        "volumeMounts": volumes.server_mounts(spec),
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": spec.image_pull_policy or ("" if spec.image else settings.image_pull_policy),
+        "workingDir": spec.working_dir or "",
+    }
+    return {key: value for key, value in container.items() if value not in ("", [])}
+
+
+def _launcher(spec: MCPServerSpec) -> list[str]:
+    return [
+        paths.LAUNCHER_PATH,
+        "run",
+        "--socket",
+        paths.SOCKET_PATH,
+        "--max-line-bytes",
+        str(spec.session.max_message_bytes),
+        "--plain-env",
+        ",".join(environment.plain_names(spec)),
+        "--",
+    ]
