@@ -57,3 +57,15 @@ crd: $(VENV)/.ready ## write the CRD, the chart's copy and docs/api.md from the 
 chart-test: $(VENV)/.ready ## the chart: helm lint, its unit tests, strict schemas
 	@echo "==> chart"
 	@$(BIN)/pytest tests/chart -q -o timeout=1200
+
+e2e: $(VENV)/.ready ## end-to-end tests against the running cluster (make cluster)
+	@echo "==> end-to-end tests, four at a time"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial"
+	@echo "==> end-to-end tests that need the cluster for themselves"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial
+
+bench: $(VENV)/.ready ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
+	@mkdir -p build
+	@PYTHONPATH=tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
+	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json

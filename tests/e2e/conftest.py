@@ -4,14 +4,12 @@ Run by `make e2e`, which passes `--e2e` and KUBECONFIG. Without `--e2e` the test
 cluster a KUBECONFIG of the environment may point at.
 """
 
-import json
-import secrets
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from clusterkit import kube as k
-from clusterkit import manifests, node
+from clusterkit import node
 from clusterkit.servers import Servers
 
 
@@ -44,22 +42,11 @@ async def kube(cluster: str) -> AsyncIterator[k.Kube]:
         yield client
 
 
-def make_namespace(prefix: str) -> str:
-    """A new namespace with limits; its name."""
-    name = f"e2e-{prefix}-{secrets.token_hex(3)}"
-    limits = manifests.limit_range()
-    limits["metadata"]["namespace"] = name
-    items = [manifests.namespace(name), limits]
-    listed = {"apiVersion": "v1", "kind": "List", "items": items}
-    node.kubectl("apply", "-f", "-", text_in=json.dumps(listed))
-    return name
-
-
 @pytest.fixture(scope="module")
 def namespace(cluster: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """One namespace for the tests of a module (and of one worker)."""
     prefix = request.path.stem.removeprefix("test_").replace("_", "-")
-    name = make_namespace(prefix)
+    name = node.make_namespace(prefix)
     yield name
     node.kubectl("delete", "namespace", name, "--wait=false")
 
@@ -67,7 +54,7 @@ def namespace(cluster: str, request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def fresh_namespace(cluster: str) -> Iterator[str]:
     """A namespace of the test's own, which it may delete."""
-    name = make_namespace("fresh")
+    name = node.make_namespace("fresh")
     yield name
     node.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 

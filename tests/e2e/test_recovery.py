@@ -37,11 +37,9 @@ async def test_a_killed_server_process_is_told_within_a_second_and_replaced_afte
     async with watch_cr as changes, watch_pods as pods:
         killed = await asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], pid)
         async with asyncio.timeout(20):
-            told = await anext(seen async for seen in changes if not_ready(seen.object))
-            new = await anext(
-                seen
-                async for seen in pods
-                if seen.object and seen.object["metadata"]["uid"] != pod["metadata"]["uid"]
+            told = await k.first(changes, not_ready)
+            new = await k.first(
+                pods, lambda o: o is not None and o["metadata"]["uid"] != pod["metadata"]["uid"]
             )
     assert wall_clock(told) - killed < 1.0
     assert status(told.object, "address") is None
@@ -108,7 +106,7 @@ async def test_a_killed_relay_is_told_in_status_while_it_is_away(servers: Server
     async with servers.kube.watch(k.MCPSERVERS, servers.namespace, name="relay-away") as changes:
         node.kill_container(container_status(pod, "relay")["containerID"])
         async with asyncio.timeout(20):
-            told = await anext(seen async for seen in changes if not_ready(seen.object))
+            told = await k.first(changes, not_ready)
     assert status(told.object, "phase") == "Reconnecting"
     assert status(told.object, "address") is None
     await server.ready()

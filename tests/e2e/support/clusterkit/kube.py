@@ -7,8 +7,8 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,8 +188,11 @@ class Kube:
             "resourceVersion": listed["metadata"]["resourceVersion"],
         }
         timeout = httpx.Timeout(20, read=None)
-        async with self.http.stream("GET", kind.path(namespace), params=follow, timeout=timeout) as response:
-            yield _changes(listed["items"], response)
+        async with (
+            self.http.stream("GET", kind.path(namespace), params=follow, timeout=timeout) as response,
+            aclosing(_changes(listed["items"], response)) as changes,
+        ):
+            yield changes
 
     async def until(
         self,
@@ -230,7 +233,7 @@ class Kube:
         return await self.until(kind, namespace, name, other, within=within, what="end of the old one")
 
 
-async def _changes(items: list[Json], response: httpx.Response) -> AsyncIterator[Seen]:
+async def _changes(items: list[Json], response: httpx.Response) -> AsyncGenerator[Seen, None]:
     for item in items:
         yield Seen(time.monotonic(), item)
     rest = b""
@@ -241,6 +244,14 @@ async def _changes(items: list[Json], response: httpx.Response) -> AsyncIterator
             if event["type"] == "ERROR":
                 raise ApiError(event["object"].get("code", 500), event["object"].get("message", ""))
             yield Seen(time.monotonic(), None if event["type"] == "DELETED" else event["object"])
+
+
+async def first(changes: AsyncIterator[Seen], holds: Callable[[Json | None], bool]) -> Seen:
+    """The first change that meets the condition. Bound it with `asyncio.timeout`."""
+    async for seen in changes:
+        if holds(seen.object):
+            return seen
+    raise WaitError("the watch ended")
 
 
 @contextmanager

@@ -1,11 +1,14 @@
 """What only the node can do: kill a container's process, name an image, look for processes left behind."""
 
 import functools
+import json
 import os
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
 
+from clusterkit import manifests
 from devcluster import gotools, layout
 
 KIND_NODE = "mcpserver-operator-control-plane"
@@ -30,6 +33,17 @@ def kubectl(
     if check and done.returncode:
         raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}")
     return done
+
+
+def make_namespace(prefix: str) -> str:
+    """A new namespace with limits; its name."""
+    name = f"e2e-{prefix}-{secrets.token_hex(3)}"
+    limits = manifests.limit_range()
+    limits["metadata"]["namespace"] = name
+    items = [manifests.namespace(name), limits]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    kubectl("apply", "-f", "-", text_in=json.dumps(listed))
+    return name
 
 
 @functools.cache
