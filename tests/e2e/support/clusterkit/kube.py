@@ -254,6 +254,15 @@ async def first(changes: AsyncIterator[Seen], holds: Callable[[Json | None], boo
     raise WaitError("the watch ended")
 
 
+async def change_within(changes: AsyncIterator[Seen], seconds: float) -> Seen | None:
+    """The next change, or None when nothing changes for so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await anext(changes)
+    except TimeoutError:
+        return None
+
+
 @contextmanager
 def missing_is_fine() -> Iterator[None]:
     try:

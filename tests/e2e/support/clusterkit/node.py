@@ -27,11 +27,20 @@ def kubectl(
     *arguments: str, text_in: str | None = None, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run kubectl against the cluster of $KUBECONFIG."""
-    done = subprocess.run(
-        [kubectl_path(), *arguments], input=text_in, capture_output=True, text=True, check=False, timeout=60
-    )
+    return _run_tool(kubectl_path(), *arguments, text_in=text_in, check=check)
+
+
+def helm(*arguments: str) -> None:
+    """Run helm against the cluster of $KUBECONFIG."""
+    _run_tool(str(gotools.tool("helm", layout.of_user())), *arguments)
+
+
+def _run_tool(
+    *command: str, text_in: str | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, input=text_in, capture_output=True, text=True, check=False, timeout=120)
     if check and done.returncode:
-        raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}")
+        raise AssertionError(f"{' '.join(command)}: {done.stderr}{done.stdout}")
     return done
 
 
