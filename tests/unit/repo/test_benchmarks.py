@@ -1,0 +1,76 @@
+"""The arithmetic of the benchmarks; what they measure is measured by `make bench`."""
+
+import asyncio
+
+import cluster
+import loopback
+import measure
+import pytest
+
+
+async def test_latency_is_the_median_and_the_99th_percentile_of_the_counted_calls() -> None:
+    made = 0
+
+    async def call() -> None:
+        nonlocal made
+        made += 1
+
+    figures = await measure.latency(call, 200)
+    assert made == 200 + measure.WARM_UP_CALLS
+    assert 0 <= figures["median_ms"] <= figures["p99_ms"]
+
+
+async def test_throughput_counts_the_answers_of_all_clients() -> None:
+    async def call() -> None:
+        await asyncio.sleep(0.01)
+
+    rate = await measure.throughput([call] * 4, 0.1)
+    assert 100 < rate <= 400
+
+
+async def test_the_longest_wait_is_taken_while_the_long_call_runs() -> None:
+    gate = asyncio.Event()
+
+    async def big() -> None:
+        await gate.wait()
+
+    async def small() -> None:
+        await asyncio.sleep(0.02)
+        gate.set()
+
+    figures = await measure.longest_wait(small, big)
+    assert figures["others_ms"] >= 20
+    assert figures["seconds"] >= 0.02
+
+
+def test_medians_are_taken_over_the_repetitions_that_have_the_figure() -> None:
+    rows = [{"a": 1.0, "b": 5.0}, {"a": 3.0}, {"a": 2.0}]
+    assert measure.medians(rows) == {"a": 2.0, "b": 5.0}
+
+
+def test_a_missing_figure_is_shown_as_a_dash() -> None:
+    assert [measure.show(None), measure.show(1234.567, 0)] == ["-", "1,235"]
+    assert measure.table(["x"], [["1"]]) == "| x |\n| --- |\n| 1 |"
+
+
+def loopback_row(scale: float) -> dict[str, float]:
+    keys = [key for _, key, _ in loopback.COLUMNS]
+    return {**dict.fromkeys(keys, scale), "mib_settled": scale}
+
+
+def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> None:
+    rows = {name: loopback_row(scale) for name, scale in (("stdio", 1), ("constant", 1), ("relay", 20))}
+    assert not any("peer" in line[0] for line in loopback.bars(rows))
+    rows |= {"slow": loopback_row(2), "slower": loopback_row(1)}
+    lines = {line[0]: line[2] for line in loopback.bars(rows)}
+    assert lines["calls/s at 16 clients, to the best peer's"] == "10.0 times"
+    assert lines["median added to stdio"] == "19.00 ms"
+
+
+@pytest.mark.parametrize(("ready", "shown"), [(1.5, "1.00 s + 0.50 s"), (0.9, "1.00 s + -0.10 s")])
+def test_the_start_bar_is_told_as_what_comes_on_top_of_a_bare_pod(ready: float, shown: str) -> None:
+    times = {"bare_pod_s": 0.7, "handshake_s": 0.3, "ready_s": ready, "first_answer_s": 2, "delete_s": 5}
+    times |= {"kill_told_s": 0.2, "kill_ready_s": 3, "relay_kill_answer_s": 1.5}
+    load = {"median_ms": 0.5, "p99_ms": 1, "c1": 1, "c16": 2, "c64": 3, "mib": 30}
+    lines = {line[0]: line[2] for line in cluster.bars({"times": times, "relay": load, "constant": load})}
+    assert lines["apply to Ready"] == shown
