@@ -17,6 +17,11 @@ _COMMAND_MISSING = (
     "spec.command is required: write the command that starts the server, for example "
     '["npx", "-y", "@modelcontextprotocol/server-everything"] or ["uvx", "mcp-server-time"]'
 )
+_MOUNTS_KNOWN = (
+    "!has(self.volumeMounts) || self.volumeMounts.all(m, "
+    "has(self.volumes) && self.volumes.exists(v, v.name == m.name))"
+)
+_MOUNT_UNKNOWN = "spec.volumeMounts: each name must be that of a volume in spec.volumes: add the volume or correct the name"
 _RESERVED = ", ".join(identity.RESERVED_VOLUMES)
 
 
@@ -135,6 +140,12 @@ class Auth(Model):
 class MCPServerSpec(Model):
     """What to run, and how."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (_MOUNTS_KNOWN, _MOUNT_UNKNOWN),
+        )
+    )
+
     image: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """Image that holds the server. Default: the operator's runtime image, with npx (Node.js) and uvx
     (Python)."""
@@ -154,7 +165,20 @@ class MCPServerSpec(Model):
     none."""
     working_dir: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """Directory in which the command starts. Default: the image's."""
-    env: Annotated[tuple[Opaque, ...], core("EnvVar", **map_of("name"), maxItems=MAX_ENV)] = ()
+    env: Annotated[
+        tuple[Opaque, ...],
+        core(
+            "EnvVar",
+            **map_of("name"),
+            maxItems=MAX_ENV,
+            of_items=rules(
+                (
+                    "!has(self.valueFrom) || !has(self.value) || self.value == ''",
+                    "spec.env: an entry has either value or valueFrom: remove one of them",
+                )
+            ),
+        ),
+    ] = ()
     """Environment variables of the server. HOME, TMPDIR and the caches of npm, uv and pip are set to
     writable folders unless named here. Default: none."""
     env_from: Annotated[tuple[Opaque, ...], core("EnvFromSource", **ATOMIC, maxItems=64)] = ()
@@ -187,10 +211,6 @@ class MCPServerSpec(Model):
                 (
                     "!self.mountPath.matches('^/*bridge(/.*)?$')",
                     "spec.volumeMounts: /bridge belongs to the operator: mount the volume elsewhere",
-                ),
-                (
-                    f"!(self.name in {list(identity.RESERVED_VOLUMES)})",
-                    f"spec.volumeMounts: {_RESERVED} are the operator's: name a volume of spec.volumes",
                 ),
             ),
         ),
