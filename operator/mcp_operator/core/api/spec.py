@@ -21,7 +21,7 @@ _MOUNTS_KNOWN = (
     "!has(self.volumeMounts) || self.volumeMounts.all(m, "
     "has(self.volumes) && self.volumes.exists(v, v.name == m.name))"
 )
-_MOUNT_UNKNOWN = "spec.volumeMounts: each name must be that of a volume in spec.volumes: add the volume or correct the name"
+_MOUNT_UNKNOWN = "spec.volumeMounts: a name is not that of a volume in spec.volumes: add it or correct it"
 _RESERVED = ", ".join(identity.RESERVED_VOLUMES)
 
 

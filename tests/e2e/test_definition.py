@@ -1,0 +1,172 @@
+"""The API server's word on the CRD: every rule is provoked, usual pod settings pass, explain reads well."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clusterkit import node
+from crdgen import crd
+
+Spec = dict[str, Any]
+
+COMMAND: Spec = {"command": ["uvx", "mcp-server-time"]}
+DATA: Spec = {"volumes": [{"name": "data", "emptyDir": {}}]}
+
+# What is wrong, and words of the answer. Together they provoke every rule of the definition.
+REFUSED: dict[str, tuple[Spec, str]] = {
+    "no command": ({"command": []}, "spec.command is required"),
+    "both value and reference": (
+        {"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
+        "spec.env: an entry has either value or valueFrom",
+    ),
+    "reserved volume": ({"volumes": [{"name": "home", "emptyDir": {}}]}, "spec.volumes: the names bridge"),
+    "mount on the bridge": (
+        DATA | {"volumeMounts": [{"name": "data", "mountPath": "//bridge"}]},
+        "spec.volumeMounts: /bridge belongs",
+    ),
+    "mount of an unknown volume": (
+        {"volumeMounts": [{"name": "secrets", "mountPath": "/x"}]},
+        "spec.volumeMounts: a name is not that of a volume",
+    ),
+    "label of the operator": (
+        {"podTemplate": {"metadata": {"labels": {"app.kubernetes.io/name": "x"}}}},
+        "spec.podTemplate.metadata.labels: the prefixes",
+    ),
+    "annotation of the operator": (
+        {"podTemplate": {"metadata": {"annotations": {"mcp-session.dev/epoch": "9"}}}},
+        "spec.podTemplate.metadata.annotations: the prefixes",
+    ),
+    "token without bearer": (
+        {"auth": {"type": "None", "bearer": {"secretRef": {"name": "x"}}}},
+        "spec.auth.bearer only works with type Bearer",
+    ),
+    "unknown field": ({"comand": ["x"]}, 'unknown field "spec.comand"'),
+    "unknown nested field": (
+        {"volumes": [{"name": "x", "emptyDir": {"foo": 1}}]},
+        'unknown field "spec.volumes[0].emptyDir.foo"',
+    ),
+    "field of a later release": ({"network": {}}, 'unknown field "spec.network"'),
+    "wrong word": ({"imagePullPolicy": "Sometimes"}, "spec.imagePullPolicy"),
+    "too many items": ({"recovery": {"backoffSeconds": [1] * 11}}, "spec.recovery.backoffSeconds: Too many"),
+    "out of bounds": ({"recovery": {"maxRetries": 11}}, "spec.recovery.maxRetries"),
+    "no quantity": ({"resources": {"limits": {"memory": "lots"}}}, "spec.resources.limits.memory"),
+    "one name twice": ({"env": [{"name": "A"}, {"name": "A"}]}, "spec.env[1]: Duplicate value"),
+}
+
+FULL: Spec = {
+    "image": "example.test/server@sha256:" + "0" * 64,
+    "imagePullSecrets": [{"name": "registry"}],
+    "args": ["--verbose"],
+    "workingDir": "/app",
+    "env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": True}}}],
+    "envFrom": [{"prefix": "X_", "configMapRef": {"name": "c"}}],
+    "resources": {"requests": {"cpu": 1}, "limits": {"memory": "128Mi", "ephemeral-storage": "1Gi"}},
+    "volumes": [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "d"}},
+        {"name": "both", "projected": {"sources": [{"secret": {"name": "s"}}, {"configMap": {"name": "c"}}]}},
+    ],
+    "volumeMounts": [{"name": "data", "mountPath": "/bridges", "subPath": "x"}],
+    "runtimeClassName": "gvisor",
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"operator": "Exists"}, {"key": "a", "effect": "NoExecute", "tolerationSeconds": 5}],
+    "affinity": {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 1,
+                    "podAffinityTerm": {"topologyKey": "zone", "labelSelector": {"matchLabels": {}}},
+                }
+            ]
+        }
+    },
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    ],
+    "podSecurityContext": {"fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}},
+    "securityContext": {"runAsUser": 5, "capabilities": {"drop": ["ALL"]}},
+    "podTemplate": {"metadata": {"labels": {"team": "x"}, "annotations": {"example.test/a": "b"}}},
+    "suspend": True,
+}
+
+
+def _try(spec: Spec | None) -> tuple[bool, str]:
+    """What the API server says to this spec, without keeping it: accepted or not, and its words."""
+    manifest: Spec = {
+        "apiVersion": "mcp-session.dev/v1alpha1",
+        "kind": "MCPServer",
+        "metadata": {"name": "x"},
+    }
+    manifest |= {} if spec is None else {"spec": spec}
+    done = node.kubectl(
+        "-n",
+        "default",
+        "create",
+        "--dry-run=server",
+        "--validate=strict",
+        "-o",
+        "json",
+        "-f",
+        "-",
+        text_in=json.dumps(manifest),
+        check=False,
+    )
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def _rules(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from (rule["message"] for rule in schema.get("x-kubernetes-validations", ()))
+        for value in schema.values():
+            yield from _rules(value)
+
+
+@pytest.mark.parametrize(("wrong", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_wrong_spec_is_refused_with_field_and_cure(cluster: str, wrong: Spec, words: str) -> None:
+    accepted, answer = _try(COMMAND | wrong)
+    assert not accepted
+    assert words in answer
+
+
+def test_a_missing_spec_is_told_to_write_a_command(cluster: str) -> None:
+    accepted, answer = _try(None)
+    assert not accepted
+    assert "spec.command is required" in answer
+
+
+def test_every_rule_of_the_definition_is_provoked_above() -> None:
+    provoked = [words for _, words in REFUSED.values()]
+    unprovoked = [
+        message
+        for message in _rules(crd.definition())
+        if not any(message.startswith(words) for words in provoked)
+    ]
+    assert unprovoked == []
+
+
+def test_usual_pod_settings_are_accepted_and_kept(cluster: str) -> None:
+    accepted, answer = _try(COMMAND | FULL)
+    assert accepted, answer
+    kept = json.loads(answer)["spec"]
+    assert {name: kept[name] for name in FULL} == FULL
+
+
+def test_defaults_are_filled_in_where_they_say_something(cluster: str) -> None:
+    accepted, answer = _try(COMMAND)
+    assert accepted, answer
+    assert set(json.loads(answer)["spec"]) == {"command", "auth", "recovery", "session", "suspend"}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("mcpserver.spec.session", "Default 120, at most 3600"),
+        ("mcpsrv.spec.recovery.backoffSeconds", "Default [2, 4, 8]"),
+        ("mcpserver.spec.volumes.configMap", "name of the referent"),
+        ("mcpserver.status.error", "secret values masked"),
+    ],
+)
+def test_explain_tells_units_and_defaults(cluster: str, path: str, words: str) -> None:
+    told = " ".join(node.kubectl("explain", path).stdout.split())
+    assert words.lower() in told.lower()
