@@ -1,0 +1,186 @@
+"""The status document: plain dictionaries in the shape of the contract's `RelayStatus`, always bounded."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_sidecar.core import jsontext
+from mcp_sidecar.core.machine import State
+
+MAX_TOOLS = 128
+MAX_DESCRIPTION = 256
+MAX_NAME = 256
+MAX_MESSAGE = 1024
+MAX_STDERR_TAIL = 2048
+MAX_CAPABILITIES_BYTES = 8192
+_INFO_FIELDS = ("name", "title", "version", "websiteUrl", "description")
+
+PROCESS_REASONS = ("Exited", "Signaled")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The server process as the launcher introduced it."""
+
+    incarnation: str
+    pid: int
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the session cannot be used; phase and reason are constants of the contract."""
+
+    phase: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The server's tools as the status shows them."""
+
+    count: int
+    digest: str
+    shown: tuple[Mapping[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the process ended."""
+
+    exit_code: int
+    signal: str | None
+    reason: str
+    message: str
+    time: float
+    stderr_tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a status document is made of, but for instance, revision and counters."""
+
+    state: State = State.CONNECTING
+    since: float = 0.0
+    process: Process | None = None
+    exit: Exit | None = None
+    error: Problem | None = None
+    session: Mapping[str, Any] | None = field(default=None)
+    """protocolVersion, serverInfo, capabilities, since, adopted."""
+    tools: Tools | None = None
+
+
+def render(facts: Facts, instance: str, revision: int, handshakes: int, clients: int) -> bytes:
+    """The document as JSON in valid UTF-8, whatever the server wrote."""
+    document = {
+        "instance": instance,
+        "revision": revision,
+        "state": facts.state.value,
+        "since": facts.since,
+        "process": facts.process and _process(facts.process),
+        "exit": facts.exit and _exit(facts.exit),
+        "error": facts.error and _error(facts.error),
+        "session": facts.session,
+        "handshakes": handshakes,
+        "clients": clients,
+        "toolCount": facts.tools and facts.tools.count,
+        "toolsDigest": facts.tools and facts.tools.digest,
+        "tools": facts.tools.shown if facts.tools else (),
+    }
+    return jsontext.dumps(clean(document))
+
+
+def _process(process: Process) -> dict[str, Any]:
+    return {"incarnation": process.incarnation, "pid": process.pid, "startTime": process.start_time}
+
+
+def _exit(ended: Exit) -> dict[str, Any]:
+    return {
+        "exitCode": ended.exit_code,
+        "signal": ended.signal,
+        "reason": ended.reason,
+        "message": ended.message[:MAX_MESSAGE],
+        "time": ended.time,
+        "stderrTail": ended.stderr_tail[-MAX_STDERR_TAIL:],
+    }
+
+
+def _error(problem: Problem) -> dict[str, Any]:
+    return {"phase": problem.phase, "reason": problem.reason, "message": problem.message[:MAX_MESSAGE]}
+
+
+def session(answer: Mapping[str, Any], since: float, *, adopted: bool) -> dict[str, Any]:
+    """The session part from what the server answered to `initialize`."""
+    info, capabilities = answer.get("serverInfo"), answer.get("capabilities")
+    named = info if isinstance(info, Mapping) else {}
+    return {
+        "protocolVersion": answer["protocolVersion"],
+        "serverInfo": {k: named[k][:MAX_DESCRIPTION] for k in _INFO_FIELDS if isinstance(named.get(k), str)},
+        "capabilities": _bounded(capabilities if isinstance(capabilities, Mapping) else {}),
+        "since": since,
+        "adopted": adopted,
+    }
+
+
+def _bounded(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    if len(jsontext.dumps(capabilities)) <= MAX_CAPABILITIES_BYTES:
+        return dict(capabilities)
+    return {name[:MAX_NAME]: {} for name in list(capabilities)[:64]}
+
+
+def tools(entries: Sequence[Any]) -> Tools:
+    """Count, digest and bounded list of a server's tools, as they came: what has no name is only counted."""
+    shown: list[dict[str, str]] = []
+    for entry in entries:
+        if len(shown) == MAX_TOOLS:
+            break
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+            shown.append(_tool(entry))
+    digest = hashlib.sha256()
+    for entry in entries:
+        digest.update(jsontext.dumps(entry) + b"\n")
+    return Tools(len(entries), f"sha256:{digest.hexdigest()}", tuple(shown))
+
+
+def _tool(entry: Mapping[str, Any]) -> dict[str, str]:
+    tool = {"name": entry["name"][:MAX_NAME]}
+    for key in ("title", "description"):
+        if isinstance(entry.get(key), str):
+            tool[key] = cut(entry[key], MAX_DESCRIPTION)
+    return tool
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters, an ellipsis for what is missing."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clean(value: Any) -> Any:
+    """The same JSON value without what readers refuse: lone surrogates, NaN and infinities."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Mapping):
+        return {clean(key): clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    return value
+
+
+def process_problem(ended: Exit, initialised: bool) -> Problem:
+    """The error of a process that ended."""
+    phase = "Process" if ended.reason in PROCESS_REASONS else "ProcessStart"
+    tail = "" if initialised or phase == "ProcessStart" else " before it answered initialize"
+    return Problem(phase, ended.reason, how_ended(ended) + tail)
+
+
+def how_ended(ended: Exit) -> str:
+    """In words: how the process ended."""
+    if ended.reason == "Signaled":
+        return f"ended by signal {ended.signal or 'unknown'} (exit code {ended.exit_code})"
+    if ended.reason == "Exited":
+        return f"exited with code {ended.exit_code}"
+    return ended.message or f"could not be started ({ended.reason})"

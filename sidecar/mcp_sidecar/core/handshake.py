@@ -1,0 +1,43 @@
+"""The one handshake with a server process: what is asked, and whether the answer is usable."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_sidecar.core import revisions
+from mcp_sidecar.core.document import Problem
+
+CLIENT_INFO = {"name": "mcp-session-relay", "version": "0.1.0"}
+
+
+def params() -> dict[str, Any]:
+    """The params of `initialize`."""
+    return {"protocolVersion": revisions.LATEST, "capabilities": {}, "clientInfo": CLIENT_INFO}
+
+
+def judge(message: Mapping[str, Any]) -> Problem | None:
+    """Why the answer to `initialize` is not usable; None when it is."""
+    if "error" in message:
+        return Problem(
+            "Initialize", "InitializeRefused", f"The server refused initialize: {_told(message['error'])}"
+        )
+    result = message.get("result")
+    if not isinstance(result, Mapping) or not isinstance(result.get("protocolVersion"), str):
+        text = "The server's answer to initialize has no protocolVersion"
+        return Problem("Initialize", "InvalidInitializeResult", text)
+    version = result["protocolVersion"]
+    if version not in revisions.LEGACY:
+        text = f"The server speaks protocol revision {version!r}; known are {', '.join(revisions.LEGACY)}"
+        return Problem("Initialize", "UnsupportedProtocolVersion", text)
+    return None
+
+
+def _told(error: Any) -> str:
+    if isinstance(error, Mapping):
+        return f"{error.get('message')} (code {error.get('code')})"
+    return str(error)
+
+
+def capabilities(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities a server declared."""
+    declared = result.get("capabilities")
+    return dict(declared) if isinstance(declared, Mapping) else {}

@@ -1,0 +1,127 @@
+"""JSON text edited in place, so that whatever a peer wrote passes on as it was written.
+
+A relay that parses and serialises again changes numbers (1e400, 1.0E2), drops duplicates and costs time.
+Here a frame is parsed once to be understood, and the few values that must change (ids, progress tokens)
+are exchanged in the original bytes. `find_id` locates the id of nearly every frame with one regular
+expression; `span` finds any member of a valid document, at the price of a second parse.
+"""
+
+import json
+import re
+from typing import Any
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+# Anchored at the start, and nothing but whole members before the id: so it is the outermost object's id.
+_HEAD_ID = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"method"\s*:\s*"[^"\\]*"\s*,\s*)?'
+    rb'"id"\s*:\s*(-?\d+|"[^"\\]*")\s*[,}]'
+)
+# Anchored at the end: the last brace closes the outermost object, so the member before it belongs to it. The
+# quote after the comma cannot be escaped and cannot close a string in valid JSON: `"id"` is a whole key.
+_TAIL_ID = re.compile(rb',\s*"id"\s*:\s*(-?\d+|"[^"\\]*")\s*\}\s*$')
+_TAIL_REACH = 256
+
+# Raw line ends are whitespace in JSON but would cut the frame in two; readers in the field also split at
+# U+2028 and U+2029, which can only stand inside strings, where an escape means the same.
+_BREAKS = re.compile(rb"[\r\n]|\xe2\x80[\xa8\xa9]")
+_BREAK_TEXT = {b"\r": b" ", b"\n": b" ", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
+
+
+class JsonError(ValueError):
+    """The text is not one JSON document in UTF-8."""
+
+
+def loads(data: bytes) -> Any:
+    """Parse one UTF-8 JSON document.
+
+    Raises:
+        JsonError: not UTF-8, not JSON, or nested too deeply.
+
+    """
+    try:
+        return json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise JsonError(str(error)) from error
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON; lone surrogates stay escaped, so that the result is always valid UTF-8."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def one_line(data: bytes) -> bytes:
+    """The same document without characters at which a reader might split it."""
+    if _BREAKS.search(data) is None:
+        return data
+    return _BREAKS.sub(lambda found: _BREAK_TEXT[found[0]], data)
+
+
+def find_id(data: bytes, value: Any) -> tuple[int, int]:
+    """Where the id of a valid JSON-RPC frame stands, as byte offsets.
+
+    Args:
+        data: the frame; its outermost object has the member "id".
+        value: the parsed id, which guards against a second member of that name.
+
+    """
+    found = _HEAD_ID.match(data) or _TAIL_ID.search(data, max(0, len(data) - _TAIL_REACH))
+    if found is not None and _same(found[1], value):
+        return found.span(1)
+    return byte_span(data, "id")
+
+
+def _same(raw: bytes, value: Any) -> bool:
+    if type(value) is int:
+        return raw == b"%d" % value
+    return isinstance(value, str) and raw[:1] == b'"' and raw[1:-1] == value.encode("utf-8", "surrogatepass")
+
+
+def span(text: str, *path: str) -> tuple[int, int]:
+    """Where the value at `path` stands in a valid document whose outer values on the way are objects.
+
+    Raises:
+        KeyError: there is no such member.
+
+    """
+    start, end = _skip(text, 0), len(text)
+    for key in path:
+        start, end = _member(text, start, key)
+    return start, end
+
+
+def byte_span(data: bytes, *path: str) -> tuple[int, int]:
+    """`span` in byte offsets of the UTF-8 document."""
+    text = data.decode()
+    start, end = span(text, *path)
+    first = len(text[:start].encode())
+    return first, first + len(text[start:end].encode())
+
+
+def replace(data: bytes, raw: bytes, *path: str) -> bytes:
+    """The document with the value at `path` exchanged for `raw`."""
+    start, end = byte_span(data, *path)
+    return data[:start] + raw + data[end:]
+
+
+def _skip(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return position if found is None else found.end()
+
+
+def _member(text: str, start: int, wanted: str) -> tuple[int, int]:
+    """The span of a member's value; of several members of one name the last counts, as for every parser."""
+    position, result = _skip(text, start + 1), None
+    while text[position] == '"':
+        key, position = _DECODER.raw_decode(text, position)
+        value = _skip(text, _skip(text, position) + 1)
+        _, end = _DECODER.raw_decode(text, value)
+        if key == wanted:
+            result = (value, end)
+        position = _skip(text, end)
+        if text[position] == ",":
+            position = _skip(text, position + 1)
+    if result is None:
+        raise KeyError(wanted)
+    return result

@@ -1,0 +1,129 @@
+"""The relay without a cluster: starts the launcher with the server's command and serves it here."""
+
+import argparse
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mcp_sidecar import log, service
+from mcp_sidecar.settings import Settings
+from mcp_sidecar.web.server import listen
+
+LAUNCHER = "mcp-launcher"
+ENV_LAUNCHER = "MCP_LAUNCHER"
+LAUNCHER_END_SECONDS = 10.0
+
+
+class LauncherMissingError(Exception):
+    """There is no launcher; the message names the cure."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run until SIGTERM or SIGINT; gives the exit code."""
+    options = _parser().parse_args(arguments)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    log.configure()
+    try:
+        launcher = find_launcher()
+        listener = listen(options.host, options.port)
+    except (LauncherMissingError, OSError) as error:
+        sys.stderr.write(f"mcp_sidecar local: {error}\n")
+        return 2
+    port = listener.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="mcp-relay-") as directory:
+        settings = _settings(options, Path(directory), port)
+        process = _launch(launcher, settings, command)
+        try:
+            service.run(settings, listener, None, lambda _service: _announce(options.host, port))
+        finally:
+            _end(process)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m mcp_sidecar local", description="Serve a stdio MCP server over HTTP."
+    )
+    parser.add_argument("--port", type=int, default=0, help="port to serve; 0 takes a free one (default)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve (default 127.0.0.1)")
+    parser.add_argument("--token", help="bearer token that clients must send (default: none)")
+    parser.add_argument("--name", help="name of the server in messages (default: the command's)")
+    parser.add_argument(
+        "--call-timeout", type=float, default=30.0, metavar="SECONDS", help="limit of a call (default 30)"
+    )
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS", help="the server's command"
+    )
+    return parser
+
+
+def find_launcher() -> str:
+    """The launcher's path.
+
+    Raises:
+        LauncherMissingError: there is none.
+
+    """
+    named = os.environ.get(ENV_LAUNCHER)
+    if named:
+        if os.access(named, os.X_OK):
+            return named
+        raise LauncherMissingError(f"{ENV_LAUNCHER}={named} is not an executable file")
+    built = Path.cwd() / "build" / LAUNCHER
+    found = str(built) if os.access(built, os.X_OK) else shutil.which(LAUNCHER)
+    if found is None:
+        raise LauncherMissingError(
+            f"the launcher is missing: run `make launcher`, or put {LAUNCHER} on PATH, or set {ENV_LAUNCHER}"
+        )
+    return found
+
+
+def _settings(options: argparse.Namespace, directory: Path, port: int) -> Settings:
+    return Settings(
+        server_name=options.name or Path(options.command[-1] if options.command else "server").name,
+        server_uid=secrets.token_hex(8),
+        signing_key=secrets.token_bytes(32),
+        token=options.token.encode() if options.token else None,
+        admin_token=secrets.token_hex(16).encode(),
+        socket_path=str(directory / "server.sock"),
+        state_dir=directory / "state",
+        host=options.host,
+        port=port,
+        call_timeout=options.call_timeout,
+    )
+
+
+def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess.Popen[bytes]:
+    names = ",".join(name for name in os.environ if "," not in name)
+    return subprocess.Popen(
+        [
+            launcher, "run", "--socket", settings.socket_path,
+            "--max-line-bytes", str(settings.max_message_bytes),
+            "--plain-env", names,
+            "--termination-log", str(settings.state_dir.parent / "termination.json"),
+            "--", *command,
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl+C reaches the relay alone, which then ends the launcher in order
+    )  # fmt: skip
+
+
+def _announce(host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    sys.stdout.write(json.dumps({"url": f"http://{shown}:{port}/mcp"}) + "\n")
+    sys.stdout.flush()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(LAUNCHER_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

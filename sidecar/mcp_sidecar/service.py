@@ -1,0 +1,75 @@
+"""One running relay: sessions, two ports, and an end that is bounded and can be asked for twice."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable
+
+import uvloop
+
+from mcp_sidecar import log
+from mcp_sidecar.core.machine import State
+from mcp_sidecar.session.relay import Relay
+from mcp_sidecar.settings import Settings
+from mcp_sidecar.web.admin import Admin
+from mcp_sidecar.web.endpoint import Endpoint
+from mcp_sidecar.web.server import Server
+
+DRAIN_SECONDS = 6.0
+CLOSE_SECONDS = 0.5
+
+
+class Service:
+    """A relay with its servers; `stop` may be called at any time, and again."""
+
+    def __init__(
+        self, settings: Settings, listener: socket.socket, admin_listener: socket.socket | None
+    ) -> None:
+        self.relay = Relay(settings)
+        self._stopping = asyncio.Event()
+        self._servers = [Server(Endpoint(self.relay), listener, CLOSE_SECONDS)]
+        if admin_listener is not None:
+            self._servers.append(Server(Admin(self.relay), admin_listener, CLOSE_SECONDS))
+
+    def stop(self) -> None:
+        """Ask for the end."""
+        self._stopping.set()
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Serve until stopped; `ready` is called once both ports are served."""
+        loop = asyncio.get_running_loop()
+        serving = [loop.create_task(server.run_until_stopped()) for server in self._servers]
+        self.relay.start()
+        for server in self._servers:
+            await server.serving.wait()
+        ready()
+        await self._stopping.wait()
+        log.event("stopping", calls=len(self.relay.shared.table))
+        # Without a process there is nothing to wait for: its calls were answered when it ended.
+        await self.relay.drain(DRAIN_SECONDS if self.relay.upstream.state is not State.EXITED else 0.0)
+        self.relay.shared.board.close()
+        for server in self._servers:
+            server.stop()
+        await asyncio.gather(*serving)
+        await self.relay.close()
+        log.event("stopped")
+
+
+def run(
+    settings: Settings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    ready: Callable[[Service], None] = lambda _service: None,
+) -> None:
+    """Run a relay until SIGTERM or SIGINT."""
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+    async def main() -> None:
+        service = Service(settings, listener, admin_listener)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, service.stop)
+        await service.run(lambda: ready(service))
+
+    uvloop.run(main())

@@ -1,0 +1,173 @@
+"""Sessions of clients: opened by `initialize`, found by signed id, ended by DELETE, idleness or capacity."""
+
+import asyncio
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from mcp_sidecar import log
+from mcp_sidecar.core import frames, methods, revisions
+from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket
+from mcp_sidecar.session.calls import Outbox, RefusedError
+from mcp_sidecar.session.store import Store
+
+MAX_CALLS = 1000
+_RECENT = 256
+
+
+class Client:
+    """One client's session."""
+
+    __slots__ = (
+        "calls", "capabilities", "created_ms", "ended", "key", "last_used", "missed", "recent", "restored",
+        "revision", "sid", "stream", "subject",
+    )  # fmt: skip
+
+    def __init__(self, sid: str, ticket: Ticket, subject: str, now: float, *, restored: bool) -> None:
+        self.sid = sid
+        self.key = ticket.random.hex()
+        self.subject = subject
+        self.revision = ticket.revision
+        self.capabilities = ticket.capabilities
+        self.created_ms = ticket.created_ms
+        self.last_used = now
+        self.restored = restored
+        self.ended = False
+        self.calls: dict[Hashable, int] = {}
+        """Open calls: the client's id -> the upstream id."""
+        self.recent: deque[Hashable] = deque(maxlen=_RECENT)
+        """Ids of the calls that ended last: a cancellation of one of these comes late, not early."""
+        self.stream: Outbox | None = None
+        """The open GET stream."""
+        self.missed: dict[str, bytes] = {}
+        """`list_changed` notifications, one of a kind, for the time without a stream."""
+
+    @property
+    def in_use(self) -> bool:
+        """An open call or an open stream is use."""
+        return bool(self.calls) or self.stream is not None
+
+    def left(self, call_id: Hashable, now: float) -> None:
+        """One of the session's calls ended."""
+        self.calls.pop(call_id, None)
+        self.recent.append(call_id)
+        self.last_used = now
+
+    def open_stream(self) -> Outbox:
+        """Open the GET stream; an older one ends."""
+        if self.stream is not None:
+            self.stream.close()
+        self.stream = Outbox()
+        for notice in self.missed.values():
+            self.stream.put((notice,))
+        self.missed.clear()
+        return self.stream
+
+    def close_stream(self, stream: Outbox, now: float) -> None:
+        """The GET stream's connection ended."""
+        stream.close()
+        if self.stream is stream:
+            self.stream = None
+            self.last_used = now
+
+    def list_changed(self, method: str, notice: bytes) -> None:
+        """Tell the client on its stream, or when it opens one."""
+        if self.stream is None or not self.stream.put((notice,)):
+            self.missed[method] = notice
+
+
+class Clients:
+    """All sessions of this relay."""
+
+    def __init__(self, signer: Signer, store: Store, limit: int, idle_seconds: float) -> None:
+        self._signer = signer
+        self._store = store
+        self._limit = limit
+        self._idle = idle_seconds
+        self._by_sid: dict[str, Client] = {}
+        self._by_key: dict[str, Client] = {}
+        self._loop = asyncio.get_running_loop()
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_end: Callable[[Client, str], None] = lambda _client, _reason: None
+        self.on_restore: Callable[[Client], None] = lambda _client: None
+
+    def __len__(self) -> int:
+        return len(self._by_sid)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._by_sid.values()))
+
+    def open(self, params: dict[str, Any], subject: str) -> Client:
+        """A new session for a client that sent `initialize` with these params.
+
+        Raises:
+            RefusedError: all sessions the server may have are in use.
+
+        """
+        declared = params.get("capabilities")
+        ticket = Ticket(
+            revision=revisions.negotiate(params.get("protocolVersion")),
+            capabilities=frozenset(declared if isinstance(declared, dict) else ())
+            & set(methods.CLIENT_CAPABILITIES),
+            created_ms=time.time_ns() // 1_000_000,
+            random=secrets.token_bytes(RANDOM_BYTES),
+        )
+        return self._enter(
+            Client(self._signer.sign(ticket, subject), ticket, subject, self._loop.time(), restored=False)
+        )
+
+    def find(self, sid: str, subject: str) -> Client | None:
+        """The session with this id; one of an earlier relay is restored. None: there is none (any more)."""
+        client = self._by_sid.get(sid)
+        if client is not None:
+            return client if client.subject == subject else None
+        ticket = self._signer.verify(sid, subject)
+        if ticket is None or self._store.is_ended(ticket.random.hex()):
+            return None
+        client = self._enter(Client(sid, ticket, subject, self._loop.time(), restored=True))
+        log.event("session_restored", session=client.key)
+        self.on_restore(client)
+        return client
+
+    def by_key(self, key: str) -> Client | None:
+        """The live session with this key."""
+        return self._by_key.get(key)
+
+    def _enter(self, client: Client) -> Client:
+        if len(self._by_sid) >= self._limit:
+            self._make_room()
+        self._by_sid[client.sid] = client
+        self._by_key[client.key] = client
+        self.on_change()
+        return client
+
+    def _make_room(self) -> None:
+        idle = [client for client in self._by_sid.values() if not client.in_use]
+        if not idle:
+            text = f"All {self._limit} client sessions of this server are in use; try again later"
+            data = {"reason": "capacity", "max_clients": self._limit}
+            raise RefusedError(frames.SERVER_ERROR, text, data, 503)
+        self.end(min(idle, key=lambda client: client.last_used), "capacity")
+
+    def end(self, client: Client, reason: str) -> None:
+        """End a session for good."""
+        if client.ended:
+            return
+        client.ended = True
+        self._by_sid.pop(client.sid, None)
+        self._by_key.pop(client.key, None)
+        self._store.end_session(client.key)
+        self.on_end(client, reason)
+        if client.stream is not None:
+            client.stream.close()
+        log.event("session_ended", session=client.key, reason=reason)
+        self.on_change()
+
+    def expire(self) -> None:
+        """End the sessions that were idle for too long."""
+        before = self._loop.time() - self._idle
+        for client in list(self._by_sid.values()):
+            if client.last_used < before and not client.in_use:
+                self.end(client, "idle")

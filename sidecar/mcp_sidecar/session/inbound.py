@@ -1,0 +1,197 @@
+"""From the server to the clients: every line of the server's output."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from mcp_sidecar import log
+from mcp_sidecar.core import attribution, frames, jsontext, methods
+from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.shared import Asked, Shared
+
+_NOISE_LOGGED = 20
+_NOISE_SHOWN = 200
+
+
+class Inbound:
+    """Routes messages of the server. Called from the reader: it never waits."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._table = shared.table
+        self._noise = 0
+        self.on_tools_changed: Callable[[], None] = lambda: None
+        self._notices: dict[str, Callable[[frames.Frame], None]] = {
+            "notifications/progress": self._progress,
+            "notifications/message": self._log_message,
+            "notifications/cancelled": self._cancelled,
+            "notifications/resources/updated": self._resource_updated,
+            **dict.fromkeys(methods.LIST_CHANGED, self._list_changed),
+        }
+
+    def line(self, line: bytes) -> None:
+        """Take one line of the server's output."""
+        if len(line) > frames.TRUSTED_BYTES:
+            big = frames.big_answer(line)
+            if big is not None:
+                self._answer(big.id, line, big.start, big.end, big.failed)
+                return
+        try:
+            frame = frames.parse(line)
+        except frames.FrameError:
+            repaired = self._repaired(line)
+            if repaired is None:
+                return
+            frame = repaired
+        if frame.kind is frames.Kind.RESPONSE:
+            self._response(frame)
+        elif frame.kind is frames.Kind.REQUEST:
+            self._request(frame)
+        else:
+            self._notices.get(frame.method, self._other)(frame)
+
+    def _repaired(self, line: bytes) -> frames.Frame | None:
+        """A frame that is one but for some bytes that are not UTF-8; everything else is noise."""
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            try:
+                frame = frames.parse(line.decode("utf-8", "replace").encode())
+            except frames.FrameError:
+                self._drop_noise(line)
+                return None
+            self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "invalid_utf8_repaired")
+            return frame
+        self._drop_noise(line)
+        return None
+
+    def _drop_noise(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "noise")
+        self._noise += 1
+        if self._noise <= _NOISE_LOGGED:
+            log.event("stdout_noise", logging.WARNING, line=line[:_NOISE_SHOWN].decode("utf-8", "replace"))
+
+    def oversized(self, size: int, head: bytes) -> None:
+        """A line above the limit was dropped: only the call that it answers fails."""
+        self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "oversized")
+        log.event("stdout_line_oversized", logging.WARNING, bytes=size)
+        number = frames.answer_id(head)
+        if number is None and len(self._table) == 1:
+            number = self._table.calls()[0][0]
+        call = self._table.take(number) if number is not None else None
+        if call is not None:
+            limit = self._shared.settings.max_message_bytes
+            text = f"The server's answer of {size} bytes is larger than the limit of {limit} bytes"
+            data = {"reason": "message_too_large", "bytes": size, "limit": limit}
+            call.finish((frames.error(call.raw_id, frames.SERVER_ERROR, text, data),), "oversized")
+
+    def _response(self, frame: frames.Frame) -> None:
+        number = frames.own_id(frame.id)
+        if number is None:
+            self._shared.metrics.count("mcp_relay_messages_dropped", "unknown_id")
+            return
+        on_answer = self._table.take_own(number)
+        if on_answer is not None:
+            on_answer(frames.message(frame.data))
+            return
+        self._answer(number, frame.data, frame.start, frame.end, frame.failed)
+
+    def _answer(self, number: int, line: bytes, start: int, end: int, failed: bool) -> None:
+        on_answer = self._table.take_own(number)
+        if on_answer is not None:
+            on_answer(frames.message(line))
+            return
+        call = self._table.take(number)
+        if call is None:
+            self._shared.metrics.count("mcp_relay_messages_dropped", "late_answer")
+            return
+        call.answered(line, start, end, failed)
+
+    def _request(self, frame: frames.Frame) -> None:
+        shared = self._shared
+        if frame.method == "ping":
+            shared.send(frames.result(frame.raw_id))
+            return
+        wanted = methods.SERVER_REQUESTS.get(frame.method)
+        owner = self._owner()
+        if owner is None or wanted not in owner.capabilities or not self._ask(owner, frame):
+            shared.metrics.count("mcp_relay_server_requests", "refused")
+            text = (
+                f"{frame.method} cannot be passed on: no client is known to be concerned and able to answer"
+            )
+            shared.send(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
+
+    def _ask(self, owner: Client, frame: frames.Frame) -> bool:
+        number = self._table.number()
+        if not self._deliver(owner, frame.with_id(b"%d" % number)):
+            return False
+        self._shared.asked[number] = Asked(owner, frame.id, frame.raw_id)
+        self._shared.metrics.count("mcp_relay_server_requests", "delivered")
+        return True
+
+    def _owner(self) -> Client | None:
+        owner = attribution.sole_owner(self._table.owners())
+        return None if owner is None or owner.ended else owner
+
+    def _deliver(self, owner: Client, data: bytes) -> bool:
+        """To a client, without a link to a call: on the stream of its only call, else on its GET stream."""
+        numbers = list(owner.calls.values())
+        if len(numbers) != 1 and owner.stream is not None and owner.stream.put((data,)):
+            return True
+        for number in reversed(numbers):
+            call = self._table.get(number)
+            if call is not None and call.tell((data,)):
+                return True
+        return len(numbers) == 1 and owner.stream is not None and owner.stream.put((data,))
+
+    def _dropped(self, reason: str) -> None:
+        self._shared.metrics.count("mcp_relay_messages_dropped", reason)
+
+    def _progress(self, frame: frames.Frame) -> None:
+        number = frames.own_id(frame.params.get("progressToken"))
+        call = self._table.get(number) if number is not None else None
+        if call is None or call.token is None:
+            self._dropped("progress_without_call")
+            return
+        data = jsontext.replace(frame.data, call.token, "params", "progressToken")
+        if not call.tell((data,)):
+            self._dropped("no_stream")
+
+    def _log_message(self, frame: frames.Frame) -> None:
+        owner = self._owner()
+        if owner is None:
+            self._dropped("log_without_owner")
+        elif self._shared.interests.shows(owner.key, frame.params.get("level")) and not self._deliver(
+            owner, frame.data
+        ):
+            self._dropped("no_stream")
+
+    def _cancelled(self, frame: frames.Frame) -> None:
+        wanted: Any = frame.params.get("requestId")
+        for number, asked in self._shared.asked.items():
+            if asked.id == wanted and type(asked.id) is type(wanted):
+                del self._shared.asked[number]
+                self._deliver(
+                    asked.client, jsontext.replace(frame.data, b"%d" % number, "params", "requestId")
+                )
+                return
+
+    def _resource_updated(self, frame: frames.Frame) -> None:
+        uri = frame.params.get("uri")
+        for key in self._shared.interests.wanted_by(uri) if isinstance(uri, str) else ():
+            client = self._shared.clients.by_key(key)
+            if client is None or client.stream is None or not client.stream.put((frame.data,)):
+                self._dropped("no_stream")
+
+    def _list_changed(self, frame: frames.Frame) -> None:
+        for client in self._shared.clients:
+            client.list_changed(frame.method, frame.data)
+        if frame.method == "notifications/tools/list_changed":
+            self.on_tools_changed()
+
+    def _other(self, frame: frames.Frame) -> None:
+        owner = self._owner()
+        if owner is None or not self._deliver(owner, frame.data):
+            self._dropped("notification_without_owner")

@@ -1,0 +1,219 @@
+"""From the clients to the server: requests, notifications and answers to the server's own requests."""
+
+import asyncio
+from typing import Any
+
+from mcp_sidecar.core import frames, interests, jsontext, methods
+from mcp_sidecar.session.calls import Call, RefusedError
+from mcp_sidecar.session.clients import MAX_CALLS, Client
+from mcp_sidecar.session.shared import Shared
+
+
+class Outbound:
+    """Sends what clients want, under ids of the relay's own."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._table = shared.table
+        self._loop = asyncio.get_running_loop()
+        self._table.on_timeout = self._timed_out
+        self._table.on_quiet = self._quiet
+        self._special = {
+            "logging/setLevel": self._set_level,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+        }
+
+    def request(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
+        """Start a call. The session with the server is up.
+
+        Raises:
+            RefusedError: the request gets an error at once.
+
+        """
+        now = self._loop.time()
+        self._check(client, frame, now)
+        call = Call(client, frame, now, sse=sse)
+        special = self._special.get(frame.method)
+        data = frame.data if special is None else special(client, frame, call)
+        if data is None:
+            call.finish((frames.result(call.raw_id),), "ok")
+            client.left(call.id, now)
+            return call
+        number = self._table.number()
+        if not self._shared.send(self._rewritten(frame, data, number, call)):
+            raise RefusedError(
+                frames.SERVER_ERROR, f"MCP server {self._shared.settings.server_name!r} is not connected"
+            )
+        self._table.add(number, call)
+        return call
+
+    def _check(self, client: Client, frame: frames.Frame, now: float) -> None:
+        shared = self._shared
+        if frame.id in client.calls:
+            raise RefusedError(
+                frames.INVALID_REQUEST, "Invalid request: an open request of this session has the same id"
+            )
+        if not methods.may_request(frame.method, shared.revision, shared.capabilities):
+            raise RefusedError(
+                frames.METHOD_NOT_FOUND, f"Method not found: the server does not offer {frame.method!r}"
+            )
+        if shared.early.take((client.key, frame.id), now):
+            raise RefusedError(frames.INTERNAL_ERROR, "Request cancelled")
+        if len(client.calls) >= MAX_CALLS:
+            raise RefusedError(
+                frames.SERVER_ERROR, f"This session has {MAX_CALLS} open requests; wait for their answers"
+            )
+
+    def _rewritten(self, frame: frames.Frame, data: bytes, number: int, call: Call) -> bytes:
+        """The frame as the server gets it: id and progress token are the upstream id."""
+        raw = b"%d" % number
+        meta = frame.params.get("_meta")
+        if isinstance(meta, dict) and "progressToken" in meta:
+            start, end = jsontext.byte_span(data, "params", "_meta", "progressToken")
+            call.token = data[start:end]
+            data = data[:start] + raw + data[end:]
+        if data is frame.data:
+            return frame.with_id(raw)
+        start, end = jsontext.find_id(data, frame.id)
+        return data[:start] + raw + data[end:]
+
+    def _set_level(self, client: Client, frame: frames.Frame, call: Call) -> bytes | None:
+        shared, level = self._shared, frame.params.get("level")
+        if level not in interests.LEVELS:
+            return frame.data
+        needed = shared.interests.level_with(client.key, level)
+
+        def settled(ok: bool) -> None:
+            if ok and not client.ended:
+                shared.interests.levels[client.key] = level
+                shared.level = needed
+                shared.save_interests()
+
+        if needed == shared.level:
+            settled(True)
+            return None
+        call.on_result = settled
+        return jsontext.replace(frame.data, b'"%b"' % needed.encode(), "params", "level")
+
+    def _subscribe(self, client: Client, frame: frames.Frame, call: Call) -> bytes | None:
+        shared, uri = self._shared, frame.params.get("uri")
+        if not isinstance(uri, str):
+            return frame.data
+
+        def settled(ok: bool) -> None:
+            if ok and not client.ended:
+                shared.interests.subscribe(client.key, uri)
+                shared.save_interests()
+            elif ok and uri not in shared.interests.subscribers:
+                self.own("resources/unsubscribe", {"uri": uri})
+
+        if uri in shared.interests.subscribers:
+            settled(True)
+            return None
+        call.on_result = settled
+        return frame.data
+
+    def _unsubscribe(self, client: Client, frame: frames.Frame, _call: Call) -> bytes | None:
+        uri = frame.params.get("uri")
+        if not isinstance(uri, str):
+            return frame.data
+        last = self._shared.interests.unsubscribe(client.key, uri)
+        self._shared.save_interests()
+        return frame.data if last else None
+
+    def own(self, method: str, params: dict[str, Any]) -> None:
+        """Send a request of the relay's own whose answer does not matter."""
+        number = self._table.number()
+        self._table.add_own(number, lambda _message: None)
+        self._shared.send(frames.request(number, method, params))
+
+    def replay_interests(self) -> None:
+        """Tell a new process what the sessions of the old one had asked for."""
+        shared = self._shared
+        level = shared.interests.level()
+        if level is not None and methods.may_request(
+            "logging/setLevel", shared.revision, shared.capabilities
+        ):
+            self.own("logging/setLevel", {"level": level})
+        shared.level = level
+        if methods.may_request("resources/subscribe", shared.revision, shared.capabilities):
+            for uri in shared.interests.subscribers:
+                self.own("resources/subscribe", {"uri": uri})
+
+    def notification(self, client: Client, frame: frames.Frame) -> None:
+        """Take a client's notification."""
+        if frame.method == "notifications/cancelled":
+            self._cancel(client, frame)
+        elif frame.method == "notifications/progress":
+            if any(asked.client is client for asked in self._shared.asked.values()):
+                self._shared.send(frame.data)
+        elif methods.may_notify(frame.method, self._shared.capabilities):
+            self._shared.send(frame.data)
+        elif frame.method != "notifications/initialized":
+            self._shared.metrics.count("mcp_relay_messages_dropped", "notification_not_offered")
+
+    def _cancel(self, client: Client, frame: frames.Frame) -> None:
+        wanted = frame.params.get("requestId")
+        if isinstance(wanted, bool) or not isinstance(wanted, str | int | float):
+            return
+        number = client.calls.get(wanted)
+        call = self._table.abandon(number) if number is not None else None
+        if call is not None and number is not None:
+            self._shared.send(jsontext.replace(frame.data, b"%d" % number, "params", "requestId"))
+            call.refuse(RefusedError(frames.INTERNAL_ERROR, "Request cancelled"), "cancelled")
+        elif wanted not in client.recent:
+            self._shared.early.add((client.key, wanted), self._loop.time())
+
+    def response(self, client: Client, frame: frames.Frame) -> None:
+        """Take a client's answer to a request of the server."""
+        number = frames.own_id(frame.id)
+        asked = self._shared.asked.get(number) if number is not None else None
+        if number is None or asked is None or asked.client is not client:
+            self._shared.metrics.count("mcp_relay_messages_dropped", "answer_to_nothing")
+            return
+        del self._shared.asked[number]
+        self._shared.send(frame.with_id(asked.raw_id))
+
+    def client_ended(self, client: Client, reason: str) -> None:
+        """A session is over: its calls, questions and wishes end with it."""
+        shared = self._shared
+        shared.metrics.count("mcp_relay_sessions_ended", reason)
+        for number in list(client.calls.values()):
+            self._give_up(
+                number, RefusedError(frames.SERVER_ERROR, "The session was ended while the call ran"), "ended"
+            )
+        for number, asked in list(shared.asked.items()):
+            if asked.client is client:
+                del shared.asked[number]
+                shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
+        known = client.key in shared.interests.levels
+        unwanted = shared.interests.forget(client.key)
+        for uri in unwanted:
+            self.own("resources/unsubscribe", {"uri": uri})
+        if unwanted or known:
+            shared.save_interests()
+
+    def _give_up(self, number: int, refusal: RefusedError, outcome: str) -> None:
+        call = self._table.abandon(number)
+        if call is not None:
+            self._tell_cancelled(number, str(refusal))
+            call.refuse(refusal, outcome)
+
+    def _tell_cancelled(self, number: int, reason: str) -> None:
+        self._shared.send(
+            frames.notification("notifications/cancelled", {"requestId": number, "reason": reason})
+        )
+
+    def _timed_out(self, number: int, call: Call) -> None:
+        settings = self._shared.settings
+        what = f"tool '{call.subject}'" if call.method == "tools/call" else f"request '{call.method}'"
+        text = (
+            f"MCP {what} on server '{settings.server_name}' timed out after {settings.call_timeout:g} seconds"
+        )
+        self._tell_cancelled(number, text)
+        call.refuse(RefusedError(frames.TIMED_OUT, text), "timeout")
+
+    def _quiet(self, call: Call) -> None:
+        """Nothing was heard of a call for a while: open its stream, so that no proxy cuts it."""
+        call.tell(())

@@ -1,0 +1,172 @@
+"""One relay, put together: what the HTTP side asks of the sessions."""
+
+import asyncio
+from typing import Any
+
+from mcp_sidecar.core import frames, jsontext, methods
+from mcp_sidecar.core.machine import State
+from mcp_sidecar.core.sessionid import Signer
+from mcp_sidecar.metrics import Metrics
+from mcp_sidecar.session.board import Board
+from mcp_sidecar.session.calls import Call, Outbox, RefusedError
+from mcp_sidecar.session.clients import Client, Clients
+from mcp_sidecar.session.inbound import Inbound
+from mcp_sidecar.session.outbound import Outbound
+from mcp_sidecar.session.shared import Shared
+from mcp_sidecar.session.store import Store
+from mcp_sidecar.session.table import CallTable
+from mcp_sidecar.session.upstream import Upstream
+from mcp_sidecar.settings import Settings
+
+READY_SECONDS = 30.0
+IDLE_CHECK_SECONDS = 15.0
+DRAIN_MARGIN_SECONDS = 0.5
+
+
+class Relay:
+    """Holds the one session with the server and the sessions of the clients."""
+
+    def __init__(self, settings: Settings) -> None:
+        store = Store(settings.state_dir)
+        signer = Signer(settings.signing_key, settings.server_uid)
+        clients = Clients(signer, store, settings.max_clients, settings.idle_timeout)
+        board = Board(lambda: store.handshakes, lambda: len(clients))
+        table = CallTable(store.starts, settings.call_timeout)
+        self.settings = settings
+        self.metrics = Metrics()
+        self.shared = Shared(settings, self.metrics, store, table, clients, board)
+        self.shared.interests.load(store.interests)
+        level = store.interests.get("level")
+        self.shared.level = level if isinstance(level, str) else None
+        self.outbound = Outbound(self.shared)
+        self.upstream = Upstream(self.shared, Inbound(self.shared), self.outbound)
+        self.upstream.on_terminating = self._launcher_terminates
+        clients.on_change = board.clients_changed
+        clients.on_end = self.outbound.client_ended
+        clients.on_restore = self._client_restored
+        self._drained: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin to connect to the launcher."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self.upstream.link.run()), loop.create_task(self._expire_idle())]
+
+    @property
+    def connected(self) -> bool:
+        """Whether calls can pass now."""
+        return self.upstream.state is State.CONNECTED
+
+    async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
+        """Answer a client's `initialize` from what the server said; gives the session id and the answer.
+
+        Raises:
+            RefusedError: the server cannot be used, or all sessions are in use.
+
+        """
+        await self.upstream.ready(READY_SECONDS)
+        client = self.shared.clients.open(frame.params, subject)
+        answer: dict[str, Any] = {**(self.shared.store.answer or {}), "protocolVersion": client.revision}
+        return client.sid, frames.result(frame.raw_id, jsontext.dumps(answer))
+
+    def find(self, sid: str, subject: str) -> Client | None:
+        """The client's session, or None."""
+        return self.shared.clients.find(sid, subject)
+
+    def session_gone(self, raw_id: bytes) -> bytes:
+        """The body of the 404 for a session that does not exist (any more)."""
+        data = {
+            "reason": "session_not_found",
+            "action": "reinitialize_and_replay_once",
+            "server_uptime_seconds": int(self.upstream.uptime),
+        }
+        return frames.error(raw_id, frames.SERVER_ERROR, "Session not found. Please reinitialize.", data)
+
+    async def call(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
+        """Start a client's request once the session with the server is up.
+
+        Raises:
+            RefusedError: the request gets an error at once.
+
+        """
+        upstream = self.upstream
+        if upstream.state is not State.CONNECTED or upstream.link.congested:
+            await upstream.ready(READY_SECONDS)
+        if client.ended:
+            raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        return self.outbound.request(client, frame, sse=sse)
+
+    def tell(self, client: Client, frame: frames.Frame) -> None:
+        """Take a client's notification or its answer to a request of the server."""
+        if frame.kind is frames.Kind.RESPONSE:
+            self.outbound.response(client, frame)
+        else:
+            self.outbound.notification(client, frame)
+
+    def open_stream(self, client: Client) -> Outbox:
+        """Open a client's GET stream."""
+        return client.open_stream()
+
+    def close_stream(self, client: Client, stream: Outbox) -> None:
+        """The connection of a client's GET stream ended."""
+        client.close_stream(stream, asyncio.get_running_loop().time())
+
+    def finished(self, call: Call) -> None:
+        """Count a call that was answered."""
+        method = call.method if call.method in methods.REQUESTS else "other"
+        self.metrics.call(method, call.outcome, asyncio.get_running_loop().time() - call.started)
+
+    def observe(self) -> None:
+        """Set the gauges to what is true now."""
+        gauge, shared = self.metrics.gauge, self.shared
+        gauge("mcp_relay_clients", "Client sessions", {"": len(shared.clients)})
+        gauge("mcp_relay_calls_in_flight", "Requests the server has not answered", {"": len(shared.table)})
+        gauge("mcp_relay_handshakes", "Times the server was sent initialize", {"": shared.store.handshakes})
+        states = {state.value: float(state is self.upstream.state) for state in State}
+        gauge("mcp_relay_upstream_state", "1 for the state of the session with the server", states)
+
+    def end(self, client: Client) -> None:
+        """End a session because the client asked for it."""
+        self.shared.clients.end(client, "deleted")
+
+    def _client_restored(self, client: Client) -> None:
+        """A session from before this process: what the client knows of the server may be out of date."""
+        process = self.shared.board.facts.process
+        if process is not None and client.created_ms / 1000 < process.start_time:
+            for method in methods.list_changed(self.shared.capabilities):
+                client.list_changed(method, frames.notification(method))
+
+    async def _expire_idle(self) -> None:
+        while True:
+            await asyncio.sleep(min(IDLE_CHECK_SECONDS, self.settings.idle_timeout / 4))
+            self.shared.clients.expire()
+
+    def _launcher_terminates(self, seconds: float) -> None:
+        if self._drained is None:
+            self._drained = asyncio.get_running_loop().create_task(self._drain_for_launcher(seconds))
+
+    async def _drain_for_launcher(self, seconds: float) -> None:
+        await self.drain(max(0.0, seconds - DRAIN_MARGIN_SECONDS))
+        self.upstream.link.control({"event": "drained"})
+
+    async def drain(self, seconds: float) -> None:
+        """No new calls; let the open ones finish for at most `seconds`, then answer them with an error.
+
+        Harmless when repeated.
+        """
+        self.upstream.terminate()
+        if not await self.shared.table.idle(seconds):
+            self.upstream.abandon_calls()
+        for client in self.shared.clients:
+            if client.stream is not None:
+                client.stream.close()
+
+    async def close(self) -> None:
+        """Stop everything; nothing of this relay is left."""
+        self.shared.table.close()
+        self.upstream.close()
+        self.shared.board.close()
+        tasks = [*self._tasks, *([self._drained] if self._drained else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

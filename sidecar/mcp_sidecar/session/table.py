@@ -1,0 +1,153 @@
+"""The calls that the server is working on, by the ids it knows them under.
+
+Ids are integers, unique over all restarts of the relay within one pod: `starts` * 2^32 + n. A call that was
+given up (cancelled, timed out) stays known for a while, because the server may still work on it and send
+things on its behalf: otherwise these would look like the business of whoever else is calling.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mcp_sidecar.core.deadlines import Deadlines
+from mcp_sidecar.session.calls import Call
+from mcp_sidecar.session.clients import Client
+
+QUIET_SECONDS = 15.0
+ABANDONED_SECONDS = 300.0
+_START_SHIFT = 32
+
+OnAnswer = Callable[[dict[str, Any] | None], None]
+"""Takes the parsed answer to a request of the relay's own; None: the process is gone."""
+
+
+class CallTable:
+    """Entries by upstream id, with one timer for all their deadlines."""
+
+    def __init__(self, starts: int, call_timeout: float) -> None:
+        self._next = starts << _START_SHIFT
+        self._calls: dict[int, Call] = {}
+        self._own: dict[int, OnAnswer] = {}
+        self._abandoned: dict[int, Client] = {}
+        self._limits = Deadlines[int](call_timeout)
+        self._quiet = Deadlines[int](min(QUIET_SECONDS, call_timeout))
+        self._memory = Deadlines[int](ABANDONED_SECONDS)
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self.on_timeout: Callable[[int, Call], None] = lambda _number, _call: None
+        self.on_quiet: Callable[[Call], None] = lambda _call: None
+        self._emptied: asyncio.Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def number(self) -> int:
+        """A fresh upstream id."""
+        self._next += 1
+        return self._next
+
+    def add(self, number: int, call: Call) -> None:
+        """Enter a client's call; its limit and its quiet time begin."""
+        self._calls[number] = call
+        call.client.calls[call.id] = number
+        now = self._loop.time()
+        self._limits.add(number, now)
+        self._quiet.add(number, now)
+        if self._timer is None:
+            self._arm()
+
+    def add_own(self, number: int, on_answer: OnAnswer) -> None:
+        """Enter a request of the relay's own. It has no limit here."""
+        self._own[number] = on_answer
+
+    def get(self, number: int) -> Call | None:
+        """The open call under an upstream id."""
+        return self._calls.get(number)
+
+    def take_own(self, number: int) -> OnAnswer | None:
+        """Take out a request of the relay's own that has its answer."""
+        return self._own.pop(number, None)
+
+    def take(self, number: int) -> Call | None:
+        """Take out a call that has its answer; None when nobody waits for it (any more)."""
+        call = self._calls.pop(number, None)
+        if call is None:
+            if self._abandoned.pop(number, None) is not None:
+                self._memory.discard(number)
+            return None
+        self._leave(number, call)
+        return call
+
+    def abandon(self, number: int) -> Call | None:
+        """Take out a call that is given up while the server may still work on it."""
+        call = self._calls.pop(number, None)
+        if call is None:
+            return None
+        self._leave(number, call)
+        self._abandoned[number] = call.client
+        self._memory.add(number, self._loop.time())
+        if self._timer is None:
+            self._arm()
+        return call
+
+    def _leave(self, number: int, call: Call) -> None:
+        self._limits.discard(number)
+        self._quiet.discard(number)
+        call.client.left(call.id, self._loop.time())
+        if self._emptied is not None and not self._calls:
+            self._emptied.set()
+
+    def clear(self) -> list[Call]:
+        """The process is gone: take out everything; requests of the relay's own are told."""
+        calls = list(self._calls.values())
+        for number in list(self._calls):
+            self.take(number)
+        own, self._own = self._own, {}
+        for on_answer in own.values():
+            on_answer(None)
+        self._abandoned.clear()
+        return calls
+
+    def owners(self) -> Iterator[Client]:
+        """Whose calls the server may be working on."""
+        yield from (call.client for call in self._calls.values())
+        yield from self._abandoned.values()
+
+    def calls(self) -> list[tuple[int, Call]]:
+        """All open calls, the oldest first."""
+        return list(self._calls.items())
+
+    async def idle(self, seconds: float) -> bool:
+        """Wait until no call is open, at most `seconds`; whether it came to that."""
+        if self._calls:
+            self._emptied = asyncio.Event()
+            try:
+                await asyncio.wait_for(self._emptied.wait(), seconds)
+            except TimeoutError:
+                return False
+        return True
+
+    def _arm(self) -> None:
+        due = [
+            at
+            for at in (self._limits.next_at(), self._quiet.next_at(), self._memory.next_at())
+            if at is not None
+        ]
+        self._timer = self._loop.call_at(min(due), self._tick) if due else None
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        for number in self._quiet.expire(now):
+            self.on_quiet(self._calls[number])
+        for number in self._limits.expire(now):
+            call = self.abandon(number)
+            if call is not None:
+                self.on_timeout(number, call)
+        for number in self._memory.expire(now):
+            self._abandoned.pop(number, None)
+        self._arm()
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()

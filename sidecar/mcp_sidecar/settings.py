@@ -1,0 +1,98 @@
+"""Settings of the relay: from the environment in a pod, from arguments on a laptop."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_relay_api import paths
+
+AUTH_KINDS = ("Bearer", "None")
+
+
+class SettingsError(Exception):
+    """A setting that is missing or wrong; the message names it and the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All that a relay is told. Times in seconds, sizes in bytes."""
+
+    server_name: str
+    server_uid: str
+    signing_key: bytes
+    token: bytes | None
+    """None: clients need no token."""
+    admin_token: bytes
+    socket_path: str
+    state_dir: Path
+    host: str = "0.0.0.0"  # noqa: S104 - in a pod the relay serves the pod's address
+    port: int = paths.MCP_PORT
+    admin_port: int = paths.ADMIN_PORT
+    allowed_hosts: tuple[str, ...] = ()
+    startup_timeout: float = 120.0
+    call_timeout: float = 30.0
+    idle_timeout: float = 7200.0
+    max_clients: int = 1000
+    max_message_bytes: int = 16 * 1024 * 1024
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a relay in a pod.
+
+    Raises:
+        SettingsError: a setting or a mounted secret is missing or has no sense.
+
+    """
+    auth = environment.get(paths.ENV_AUTH, "Bearer")
+    if auth not in AUTH_KINDS:
+        raise SettingsError(f"{paths.ENV_AUTH}={auth!r} is not one of {', '.join(AUTH_KINDS)}")
+    secrets = Path(environment.get("MCP_RELAY_SECRETS_DIR", paths.SECRETS_DIR))
+    return Settings(
+        server_name=_text(environment, paths.ENV_SERVER_NAME),
+        server_uid=_text(environment, paths.ENV_SERVER_UID),
+        signing_key=_secret(secrets / paths.SIGNING_KEY_FILE),
+        token=_secret(secrets / paths.TOKEN_FILE) if auth == "Bearer" else None,
+        admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
+        socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
+        state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
+        host=environment.get("MCP_RELAY_HOST", "0.0.0.0"),  # noqa: S104 - the pod's address
+        port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
+        admin_port=int(_number(environment, "MCP_RELAY_ADMIN_PORT", paths.ADMIN_PORT)),
+        allowed_hosts=tuple(environment.get(paths.ENV_ALLOWED_HOSTS, "").replace(",", " ").split()),
+        startup_timeout=_number(environment, paths.ENV_STARTUP_TIMEOUT, 120),
+        call_timeout=_number(environment, paths.ENV_CALL_TIMEOUT, 30),
+        idle_timeout=_number(environment, paths.ENV_IDLE_TIMEOUT, 7200),
+        max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
+        max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
+    )
+
+
+def _text(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name, "")
+    if not value:
+        raise SettingsError(f"{name} is not set")
+    return value
+
+
+def _number(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name, "")
+    try:
+        value = float(text) if text else float(default)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 2**53:
+        raise SettingsError(f"{name}={text!r} is not a number above 0")
+    return value
+
+
+def _secret(path: Path) -> bytes:
+    try:
+        value = path.read_bytes().strip()
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be read ({error.strerror}); mount the server's Secret there"
+        ) from error
+    if not value:
+        raise SettingsError(f"{path} is empty; the key {path.name!r} of the server's Secret needs a value")
+    return value

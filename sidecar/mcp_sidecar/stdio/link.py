@@ -1,0 +1,143 @@
+"""The connection to the launcher, made again whenever it breaks.
+
+An asyncio Protocol with its own framing: StreamReader would cut at 64 KiB and copy everything twice. The
+listener is called from the event loop's read callback and must never block.
+"""
+
+import asyncio
+import logging
+from typing import Any, Protocol, cast
+
+from mcp_sidecar import log
+from mcp_sidecar.core import backoff, jsontext, lines
+
+CONTROL = b"\0"
+
+
+class Listener(Protocol):
+    """What the link reports."""
+
+    def control(self, message: dict[str, Any]) -> None:
+        """The launcher says something about the process."""
+
+    def line(self, line: bytes) -> None:
+        """The server wrote a line (given without its end)."""
+
+    def oversized(self, size: int, head: bytes) -> None:
+        """The server wrote a line above the limit; it was dropped."""
+
+    def lost(self) -> None:
+        """The connection broke."""
+
+    def unreachable(self) -> None:
+        """After a break nothing answers at the socket: the launcher is gone."""
+
+
+class _Wire(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, listener: Listener, limit: int) -> None:
+        self.listener = listener
+        self.splitter = lines.LineSplitter(limit)
+        self.closed = asyncio.get_running_loop().create_future()
+        self.transport: asyncio.Transport | None = None
+        self.congested = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        for line in self.splitter.feed(data):
+            if isinstance(line, lines.Oversized):
+                self.listener.oversized(line.size, line.head)
+            elif line.startswith(CONTROL):
+                self._control(line)
+            else:
+                self.listener.line(line)
+
+    def _control(self, line: bytes) -> None:
+        try:
+            message = jsontext.loads(line[1:])
+        except jsontext.JsonError as error:
+            log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
+            return
+        if isinstance(message, dict):
+            self.listener.control(message)
+
+    def pause_writing(self) -> None:
+        self.congested = True
+
+    def resume_writing(self) -> None:
+        self.congested = False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        if not self.closed.done():
+            self.closed.set_result(error)
+
+
+class Link:
+    """Keeps one connection to the launcher's socket at `path`; lines up to `limit` bytes."""
+
+    def __init__(self, path: str, listener: Listener, limit: int) -> None:
+        self._path = path
+        self._listener = listener
+        self._limit = limit
+        self._wire: _Wire | None = None
+
+    @property
+    def congested(self) -> bool:
+        """The server does not read: much is waiting to be written."""
+        return self._wire is not None and self._wire.congested
+
+    def write(self, frame: bytes) -> bool:
+        """Send one frame, given without its line end; False when there is no connection."""
+        wire = self._wire
+        if wire is None or wire.transport is None:
+            return False
+        wire.transport.write(b"%b\n" % frame)
+        return True
+
+    def control(self, message: dict[str, Any]) -> bool:
+        """Send one control message; False when there is no connection."""
+        return self.write(CONTROL + jsontext.dumps(message))
+
+    def reconnect(self) -> None:
+        """Drop the connection, if there is one; it is made again at once."""
+        if self._wire is not None and self._wire.transport is not None:
+            self._wire.transport.abort()
+
+    async def run(self) -> None:
+        """Connect, and connect again, until cancelled."""
+        steps, attempt = backoff.FIRST_CONTACT, 0
+        while True:
+            try:
+                wire = await self._connect()
+            except OSError as error:
+                if steps is backoff.AFTER_DROP and attempt == 1:
+                    log.event("launcher_unreachable", logging.WARNING, error=error.strerror or str(error))
+                    self._listener.unreachable()
+            else:
+                await self._hold(wire)
+                steps, attempt = backoff.AFTER_DROP, 0
+            await asyncio.sleep(backoff.delay(steps, attempt))
+            attempt += 1
+
+    async def _connect(self) -> _Wire:
+        loop = asyncio.get_running_loop()
+        transport, wire = await loop.create_unix_connection(
+            lambda: _Wire(self._listener, self._limit), self._path
+        )
+        transport.set_write_buffer_limits(high=2 * self._limit)
+        return wire
+
+    async def _hold(self, wire: _Wire) -> None:
+        self._wire = wire
+        try:
+            error = await wire.closed
+        finally:
+            self._wire = None
+            if wire.transport is not None:
+                wire.transport.abort()
+        log.event("launcher_connection_lost", logging.WARNING, error=str(error) if error else None)
+        self._listener.lost()
