@@ -38,6 +38,6 @@ SECRETS: Final = Kind(
     "", "v1", "secrets", fields="type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"
 )
 CONFIG_MAPS: Final = Kind("", "v1", "configmaps")
-EVENTS: Final = Kind("", "v1", "events")
+EVENTS: Final = Kind("events.k8s.io", "v1", "events")
 
 WATCHED: Final = (SERVERS, PODS, SERVICES, SECRETS, CONFIG_MAPS)

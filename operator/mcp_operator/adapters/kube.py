@@ -24,7 +24,7 @@ from mcp_operator.adapters.errors import (
     RefusedError,
     UnavailableError,
 )
-from mcp_operator.adapters.kinds import Kind
+from mcp_operator.adapters.kinds import EVENTS, Kind
 from mcp_operator.core.naming import FIELD_MANAGER
 
 Json = dict[str, Any]
@@ -109,8 +109,8 @@ class Kube:
 
     async def events_about(self, namespace: str, uid: str) -> list[Json]:
         """The Events about one object, newest last."""
-        query = [("fieldSelector", f"involvedObject.uid={uid}"), ("limit", str(PAGE))]
-        found = await self._request("GET", f"/api/v1/namespaces/{namespace}/events", query=query)
+        query = [("fieldSelector", f"regarding.uid={uid}"), ("limit", str(PAGE))]
+        found = await self._request("GET", EVENTS.path(namespace), query=query)
         return list(found.get("items", ()))
 
     async def apply(self, kind: Kind, body: Json) -> Json:
@@ -138,7 +138,7 @@ class Kube:
             return None
 
     async def patch_status(self, kind: Kind, namespace: str, name: str, uid: str, status: Json) -> Json:
-        """Merge into the status of this very object. Raises ConflictError if another one has taken its name."""
+        """Merge into the status of this very object. Raises ConflictError if another one has its name."""
         body = {"metadata": {"uid": uid}, "status": status}
         path = kind.path(namespace, name, "status")
         return await self._patch(

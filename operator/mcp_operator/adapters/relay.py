@@ -58,7 +58,7 @@ class Relays:
         await self._client.aclose()
 
     async def status(self, endpoint: Endpoint, known: RelayStatus | None, wait: float) -> RelayStatus:
-        """The relay's report: at once if it is not the known one, else when it changes or after `wait` seconds.
+        """The relay's report: at once if not the known one, else when it changes or after `wait` seconds.
 
         Raises:
             UnreachableError: no answer, or none that can be used.

@@ -13,6 +13,9 @@ CONFIG_HASH: Final = f"{GROUP}/config-hash"
 # Full name of the MCPServer, which may be longer than a label value.
 RESOURCE_NAME: Final = f"{GROUP}/name"
 
+# Namespace and name of an object.
+Key = tuple[str, str]
+
 SERVER_CONTAINER: Final = "server"
 RELAY_CONTAINER: Final = "relay"
 FIELD_MANAGER: Final = "mcpserver-operator"

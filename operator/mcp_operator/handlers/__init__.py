@@ -1,0 +1,1 @@
+"""The imperative shell: what wakes a reconcile, what it reads, what it does."""

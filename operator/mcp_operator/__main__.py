@@ -1,0 +1,33 @@
+"""`python -m mcp_operator`: the operator, with settings from the environment."""
+
+import asyncio
+import logging
+import os
+import sys
+
+from mcp_operator import main, settings
+from mcp_operator.adapters.errors import KubeError
+
+
+def start() -> int:
+    """Run the operator; returns the exit code."""
+    try:
+        found = settings.from_environment(os.environ)
+    except settings.SettingsError as error:
+        sys.stderr.write(f"mcp-operator: {error}\n")
+        return 2
+    logging.basicConfig(level=found.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("httpx", "httpcore", "kopf", "kubernetes_asyncio", "aiohttp.access", "asyncio"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelName(found.log_level)))
+    try:
+        asyncio.run(main.run(found))
+    except KubeError as error:
+        sys.stderr.write(f"mcp-operator: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(start())

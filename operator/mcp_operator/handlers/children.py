@@ -1,0 +1,88 @@
+"""The Service and the Secret of an MCPServer: what is there, what should be, and whose it is."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_operator.adapters.kinds import SECRETS, SERVICES, Kind
+from mcp_operator.adapters.kube import Kube
+from mcp_operator.core.naming import Key
+from mcp_operator.handlers.cache import Cache
+from mcp_operator.manifests import identity, names, secret, service
+from mcp_operator.manifests.identity import Owner
+from mcp_operator.manifests.merge import contains
+
+Json = dict[str, Any]
+TOKEN_BYTES = 32
+CONFLICT = 'the {kind} "{name}" exists and belongs to someone else: delete it or rename the MCPServer'
+
+
+@dataclass(frozen=True)
+class Children:
+    """What was found. `conflict` names an object of someone else's; `apply` lists what has to be written."""
+
+    values: dict[str, bytes]
+    conflict: str
+    apply: tuple[tuple[Kind, Json], ...]
+
+
+class Nursery:
+    """Looks after Services and Secrets."""
+
+    def __init__(self, kube: Kube, cache: Cache) -> None:
+        self._kube = kube
+        self._cache = cache
+        # Values made for a Secret that is not written yet, by UID of the owner: the pod's hash depends on them.
+        self._fresh: dict[str, dict[str, bytes]] = {}
+
+    async def look(self, owner: Owner) -> Children:
+        """What there is, and what has to be done. The API server is asked only for what is not known."""
+        key = (owner.namespace, names.service(owner.name))
+        found_service, found_secret = await asyncio.gather(
+            self._find(SERVICES, key), self._find(SECRETS, key)
+        )
+        pairs = ((SERVICES, "Service", found_service), (SECRETS, "Secret", found_secret))
+        for _, kind, found in pairs:
+            if found is not None and not identity.owned(found, owner):
+                return Children({}, CONFLICT.format(kind=kind, name=key[1]), ())
+        values = secret.filled(found_secret, self._made(owner))
+        bodies = (service.build(owner), secret.build(owner, values))
+        drifted = [
+            (kind, body)
+            for (kind, _, found), body in zip(pairs, bodies, strict=True)
+            if not contains(found, _essence(body))
+        ]
+        return Children(values, "", tuple(drifted))
+
+    async def apply(self, owner: Owner, children: Children) -> None:
+        """Write what has to be written."""
+        answers = await asyncio.gather(*(self._kube.apply(kind, body) for kind, body in children.apply))
+        for (kind, _), answer in zip(children.apply, answers, strict=True):
+            self._cache.put(kind, answer)
+        self._fresh.pop(owner.uid, None)
+
+    def forget(self, uid: str) -> None:
+        """The owner is gone."""
+        self._fresh.pop(uid, None)
+
+    async def _find(self, kind: Kind, key: Key) -> Json | None:
+        known = self._cache.get(kind, key)
+        if known is not None and identity.owner_key(known) is not None:
+            return known
+        found = await self._kube.read(kind, *key)
+        if found is not None:
+            self._cache.put(kind, found)
+        return found
+
+    def _made(self, owner: Owner) -> dict[str, bytes]:
+        if owner.uid not in self._fresh:
+            self._fresh[owner.uid] = {
+                name: secrets.token_urlsafe(TOKEN_BYTES).encode() for name in secret.KEYS
+            }
+        return self._fresh[owner.uid]
+
+
+def _essence(body: Json) -> Json:
+    # Lists of the API server leave the kind out, and the type of a Secret never changes.
+    return {key: value for key, value in body.items() if key not in {"apiVersion", "kind", "type"}}

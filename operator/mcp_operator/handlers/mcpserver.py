@@ -1,0 +1,142 @@
+"""The reconcile of one MCPServer: observe, decide, act, write the status once and only when it differs."""
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from mcp_operator.adapters.errors import NotFoundError
+from mcp_operator.adapters.kinds import SERVERS
+from mcp_operator.adapters.kube import Kube
+from mcp_operator.adapters.relay import Endpoint
+from mcp_operator.core import status
+from mcp_operator.core.api import Phase
+from mcp_operator.core.decide import decide
+from mcp_operator.core.naming import Key
+from mcp_operator.core.observation import PodFacts
+from mcp_operator.core.plan import Plan
+from mcp_operator.core.transitions import notes
+from mcp_operator.handlers import events
+from mcp_operator.handlers.cache import Cache, uid_of
+from mcp_operator.handlers.observer import Observer, Scene
+from mcp_operator.handlers.relays import RelayWatches
+from mcp_operator.handlers.steps import Executor, Outcome
+from mcp_operator.manifests import names, server
+from mcp_operator.metrics import Metrics
+from mcp_operator.settings import Settings
+from mcp_relay_api import paths
+
+logger = logging.getLogger(__name__)
+Json = dict[str, Any]
+
+
+class Reconciler:
+    """Brings the world and the status of an MCPServer in line with its spec."""
+
+    def __init__(
+        self,
+        *,
+        kube: Kube,
+        cache: Cache,
+        observer: Observer,
+        executor: Executor,
+        relays: RelayWatches,
+        metrics: Metrics,
+        settings: Settings,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._observer = observer
+        self._executor = executor
+        self._relays = relays
+        self._metrics = metrics
+        self._settings = settings
+        self._clock = clock
+        self._uids: dict[Key, str] = {}
+        self._plans: dict[Key, str] = {}
+        self._written: dict[Key, datetime] = {}
+
+    async def __call__(self, key: Key) -> float | None:
+        """Reconcile one MCPServer; returns after how many seconds it wants to be called again."""
+        found = self._cache.get(SERVERS, key)
+        if found is None:
+            self._forget(key)
+            return None
+        self._uids[key] = uid_of(found)
+        with self._metrics.reconcile_seconds.time():
+            scene = await self._observer.look(key, found)
+            plan = decide(scene.seen)
+            self._log(key, plan)
+            outcome = await self._executor.execute(scene, plan)
+            self._metrics.did(outcome.plan)
+            await self._open_gate(scene, outcome)
+            self._follow(key, scene)
+            later = await self._report(key, scene, outcome)
+        return self._delay(outcome.plan.look_again, later)
+
+    def _forget(self, key: Key) -> None:
+        self._relays.leave(key)
+        self._observer.forget(key, self._uids.pop(key, ""))
+        self._plans.pop(key, None)
+        self._written.pop(key, None)
+
+    def _log(self, key: Key, plan: Plan) -> None:
+        told = str(plan)
+        if self._plans.get(key) != told:
+            self._plans[key] = told
+            logger.info("%s/%s: %s", *key, told)
+
+    async def _open_gate(self, scene: Scene, outcome: Outcome) -> None:
+        pod = scene.seen.pod
+        if pod is not None and pod.server.running and outcome.plan.create_epoch is None:
+            is_open = status.verified(scene.seen, outcome.plan) is not None
+            await self._executor.open_gate(scene, pod, is_open)
+
+    def _follow(self, key: Key, scene: Scene) -> None:
+        """Watch the relay of the newest pod, once it has an address and until it ends."""
+        pod = scene.seen.pod
+        token = scene.children.values.get(paths.ADMIN_TOKEN_FILE)
+        if pod is None or not pod.ip or not token or not _worth_asking(pod):
+            self._relays.leave(key, but=pod.uid if pod is not None and not pod.deleting else None)
+            return
+        self._relays.follow(key, pod.uid, Endpoint(pod.ip, token.decode()))
+
+    async def _report(self, key: Key, scene: Scene, outcome: Outcome) -> datetime | None:
+        """Write the status; returns when to write what was left for later."""
+        seen, plan = scene.seen, outcome.plan
+        context = status.Context(
+            image=server.image(seen.spec, self._settings), url=names.url(seen.name, seen.namespace)
+        )
+        after = status.compute(seen, plan, context, outcome.created)
+        change = status.patch(scene.server.get("status") or {}, after.document())
+        if not change:
+            return None
+        now = self._clock()
+        if status.only_clients(change):
+            due = status.clients_due(self._written.get(key), now)
+            if due is not None:
+                return due
+        try:
+            answer = await self._kube.patch_status(SERVERS, *key, scene.owner.uid, change)
+        except NotFoundError:
+            return None
+        self._written[key] = now
+        self._metrics.status_writes.inc()
+        self._cache.put(SERVERS, answer)
+        created = outcome.created[0] if outcome.created else ""
+        if plan.phase is not Phase.TERMINATING:
+            await events.post(self._kube, scene.owner, notes(seen.status, after, plan, created), now)
+        return None
+
+    def _delay(self, *moments: datetime | None) -> float | None:
+        known = [moment for moment in moments if moment is not None]
+        return (min(known) - self._clock()).total_seconds() if known else None
+
+    def phases(self) -> Iterable[str]:
+        """The phase of each MCPServer, for the metrics."""
+        return [(found.get("status") or {}).get("phase", "") for _, found in self._cache.items(SERVERS)]
+
+
+def _worth_asking(pod: PodFacts) -> bool:
+    return not (pod.deleting or pod.ended or pod.server.terminated)

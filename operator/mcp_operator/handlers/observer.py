@@ -1,0 +1,211 @@
+"""Reads everything that one decision needs into an `Observation`, mostly from memory."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pydantic
+
+from mcp_operator.adapters.kinds import CONFIG_MAPS, SECRETS, Kind
+from mcp_operator.adapters.kube import Kube
+from mcp_operator.core import pod as pods
+from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec, MCPServerStatus
+from mcp_operator.core.naming import Key
+from mcp_operator.core.observation import MissingReference, Observation, PodFacts, RelayView
+from mcp_operator.core.rules import pending
+from mcp_operator.handlers.cache import DIGESTS, Cache, uid_of
+from mcp_operator.handlers.children import Children, Nursery
+from mcp_operator.manifests import pod as pod_manifest
+from mcp_operator.manifests import references
+from mcp_operator.manifests.identity import Owner
+from mcp_operator.manifests.references import SECRET, Digests, Reference
+from mcp_operator.manifests.secret import KEYS
+from mcp_operator.settings import Settings
+from mcp_relay_api import paths
+
+logger = logging.getLogger(__name__)
+Json = dict[str, Any]
+_SANDBOX = "FailedCreatePodSandBox"
+_MOUNT = "FailedMount"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An observation, and what executing a plan about it needs."""
+
+    seen: Observation
+    owner: Owner
+    template: Json
+    children: Children
+    server: Json
+
+
+class Observer:
+    """Makes observations."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        cache: Cache,
+        nursery: Nursery,
+        view: Callable[[str], RelayView],
+        settings: Settings,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._nursery = nursery
+        self._view = view
+        self._settings = settings
+        self._clock = clock
+        self._referring: dict[tuple[str, str, str], set[Key]] = {}
+        self._references: dict[Key, tuple[Reference, ...]] = {}
+
+    def referring(self, kind: Kind, key: Key) -> set[Key]:
+        """The MCPServers that refer to this Secret or ConfigMap."""
+        return self._referring.get((kind.plural, *key), set())
+
+    def forget(self, key: Key, uid: str) -> None:
+        """The MCPServer is gone."""
+        self._refer(key, ())
+        self._nursery.forget(uid)
+
+    async def look(self, key: Key, server: Json) -> Scene:
+        """Everything about one MCPServer."""
+        meta = server["metadata"]
+        owner = Owner(meta["name"], meta["namespace"], meta["uid"])
+        spec, invalid = _spec(server)
+        if invalid or "deletionTimestamp" in meta:
+            children = Children({}, "", ())
+            return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
+        children = await self._nursery.look(owner)
+        found = references.find(spec)
+        self._refer(key, found)
+        lookup = await self._lookups(owner.namespace, found)
+        restarted = meta.get("annotations", {}).get(RESTART_ANNOTATION, "")
+        template = pod_manifest.template(owner, spec, self._settings, restarted)
+        seen = self._observation(
+            key,
+            server,
+            spec,
+            conflict=children.conflict,
+            missing=references.missing(found, lambda kind, name: lookup[kind, name]),
+            config_hash=_hash(template, found, lookup, children.values),
+            events=await self._silence(key),
+        )
+        return Scene(seen, owner, template, children, server)
+
+    def _observation(
+        self,
+        key: Key,
+        server: Json,
+        spec: MCPServerSpec,
+        *,
+        invalid: str = "",
+        conflict: str = "",
+        missing: tuple[MissingReference, ...] = (),
+        config_hash: str = "",
+        events: dict[str, str] | None = None,
+    ) -> Observation:
+        meta = server["metadata"]
+        known = self._pods(key)
+        told = events or {}
+        return Observation(
+            now=self._clock(),
+            name=key[1],
+            namespace=key[0],
+            generation=meta.get("generation", 0),
+            spec=spec,
+            status=status_of(server),
+            config_hash=config_hash,
+            deleting="deletionTimestamp" in meta,
+            invalid=invalid,
+            conflict=conflict,
+            missing=missing,
+            pods=known,
+            relay=self._view(known[-1].uid) if known else RelayView(),
+            sandbox_error=told.get(_SANDBOX, ""),
+            mount_error=told.get(_MOUNT, ""),
+        )
+
+    def _pods(self, key: Key) -> tuple[PodFacts, ...]:
+        return tuple(
+            sorted((pods.facts(found) for found in self._cache.pods(key)), key=lambda pod: pod.epoch)
+        )
+
+    async def _silence(self, key: Key) -> dict[str, str]:
+        """What the node says in Events about a pod of which its status says nothing: reason -> message."""
+        known = self._pods(key)
+        if not known or not pending.silent(known[-1], self._clock().timestamp()):
+            return {}
+        events = await self._kube.events_about(key[0], known[-1].uid)
+        return {str(event.get("reason", "")): str(event.get("note", "")) for event in events}
+
+    def _refer(self, key: Key, found: tuple[Reference, ...]) -> None:
+        if self._references.get(key, ()) == found:
+            return
+        for reference in self._references.pop(key, ()):
+            self._referring.get(_place(key, reference), set()).discard(key)
+        for reference in found:
+            self._referring.setdefault(_place(key, reference), set()).add(key)
+        if found:
+            self._references[key] = found
+
+    async def _lookups(self, namespace: str, found: tuple[Reference, ...]) -> dict[tuple[str, str], Digests]:
+        return {
+            (reference.kind, reference.name): await self._digests(reference.kind, (namespace, reference.name))
+            for reference in found
+        }
+
+    async def _digests(self, kind: str, key: Key) -> Digests:
+        where = _kind(kind)
+        known = self._cache.get(where, key)
+        if known is None:
+            # Created a moment ago, perhaps: its event may come after that of the resource that names it.
+            found = await self._kube.read(where, *key)
+            if found is None:
+                return None
+            self._cache.put(where, found)
+            known = self._cache.get(where, key)
+        digests: Digests = known[DIGESTS] if known is not None else None
+        return digests
+
+
+def status_of(server: Json) -> MCPServerStatus:
+    """The status as it was written last; empty where it cannot be read (written by another version)."""
+    try:
+        return MCPServerStatus.parse(server.get("status"))
+    except pydantic.ValidationError as error:
+        logger.warning("%s: the status is written anew: %s", uid_of(server), error.errors()[0]["msg"])
+        return MCPServerStatus()
+
+
+def _spec(server: Json) -> tuple[MCPServerSpec, str]:
+    try:
+        return MCPServerSpec.parse(server.get("spec")), ""
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in ("spec", *first["loc"]))
+        return MCPServerSpec(), f"{field}: {first['msg']}"
+
+
+def _hash(
+    template: Json,
+    found: tuple[Reference, ...],
+    lookup: dict[tuple[str, str], Digests],
+    values: dict[str, bytes],
+) -> str:
+    own = {name: values[name] for name in KEYS if name in values}
+    signing = values.get(paths.SIGNING_KEY_FILE, b"")
+    data = references.digest(found, lambda kind, name: lookup[kind, name], own, signing)
+    return f"{references.template_digest(template)}.{data}"
+
+
+def _kind(kind: str) -> Kind:
+    return SECRETS if kind == SECRET else CONFIG_MAPS
+
+
+def _place(key: Key, reference: Reference) -> tuple[str, str, str]:
+    return _kind(reference.kind).plural, key[0], reference.name

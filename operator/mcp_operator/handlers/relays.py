@@ -1,0 +1,137 @@
+"""Watches the relays: one long-poll per running pod; what it hears wakes the reconcile of the pod's owner."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.relay import Endpoint, Relays
+from mcp_operator.core.naming import Key
+from mcp_operator.core.observation import RelayView
+
+logger = logging.getLogger(__name__)
+
+# A relay that starts, or restarts, is asked again quickly; the failures are counted at the slow pace.
+FIRST_RETRY_SECONDS: Final = 0.05
+LAST_RETRY_SECONDS: Final = 1.0
+GROWTH: Final = 1.5
+
+
+@dataclass
+class _Watch:
+    key: Key
+    endpoint: Endpoint
+    task: asyncio.Task[None]
+
+
+class RelayWatches:
+    """What is known of each relay, by the UID of its pod."""
+
+    def __init__(self, relays: Relays, wake: Callable[[Key], None], wait: float, spacing: float) -> None:
+        self._relays = relays
+        self._wake = wake
+        self._wait = wait
+        self._spacing = spacing
+        self._watches: dict[str, _Watch] = {}
+        self._views: dict[str, RelayView] = {}
+
+    def view(self, uid: str) -> RelayView:
+        """What the relay of this pod last said."""
+        return self._views.get(uid, RelayView())
+
+    def follow(self, key: Key, uid: str, endpoint: Endpoint) -> None:
+        """Watch the relay of this pod; no other pod of the same owner."""
+        watch = self._watches.get(uid)
+        if watch is not None and watch.endpoint == endpoint:
+            return
+        self.leave(key)
+        task = asyncio.get_running_loop().create_task(self._watch(key, uid, endpoint), name=f"relay {key}")
+        self._watches[uid] = _Watch(key, endpoint, task)
+
+    def leave(self, key: Key, but: str | None = None) -> None:
+        """Stop watching the pods of this owner, except the one with the UID `but`."""
+        for uid in [uid for uid, watch in self._watches.items() if watch.key == key and uid != but]:
+            self._watches.pop(uid).task.cancel()
+            self._views.pop(uid, None)
+
+    def count(self) -> int:
+        """Number of relays that are watched."""
+        return len(self._watches)
+
+    async def reconnect(self, uid: str) -> None:
+        """Tell the relay to reconnect. One that does not answer is restarted by its liveness probe."""
+        watch = self._watches.get(uid)
+        if watch is None:
+            return
+        try:
+            await self._relays.reconnect(watch.endpoint)
+        except UnreachableError as error:
+            logger.info("%s/%s: the relay did not take the order to reconnect: %s", *watch.key, error)
+
+    async def close(self) -> None:
+        """Stop all watches. Idempotent."""
+        tasks = [watch.task for watch in self._watches.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._watches.clear()
+
+    async def _watch(self, key: Key, uid: str, endpoint: Endpoint) -> None:
+        pace = _Pace(asyncio.get_running_loop().time, self._spacing)
+        while True:
+            view = self.view(uid)
+            known = view.status if view.failures == 0 and not pace.failing else None
+            try:
+                told = await self._relays.status(endpoint, known, self._wait)
+            except UnreachableError as error:
+                count = pace.failed(answered_before=view.status is not None)
+                self._publish(key, uid, replace(view, failures=view.failures + count, message=str(error)))
+                await asyncio.sleep(pace.delay())
+            else:
+                pace.answered()
+                self._publish(key, uid, RelayView(told))
+
+    def _publish(self, key: Key, uid: str, view: RelayView) -> None:
+        before = self._views.get(uid)
+        self._views[uid] = view
+        if before is None or (before.status, before.failures) != (view.status, view.failures):
+            self._wake(key)
+
+
+class _Pace:
+    """When a failed poll is repeated, and when it counts as the next failure in a row.
+
+    A connection that breaks once and works again at once was no failure. A relay that never answered yet is
+    starting: its failures count only from the second interval on.
+    """
+
+    def __init__(self, clock: Callable[[], float], spacing: float) -> None:
+        self._clock = clock
+        self._spacing = spacing
+        self._tries = 0
+        self._counts_from = 0.0
+
+    @property
+    def failing(self) -> bool:
+        return self._tries > 0
+
+    def answered(self) -> None:
+        self._tries = 0
+
+    def failed(self, answered_before: bool) -> int:
+        """1 if this failure counts, else 0."""
+        now = self._clock()
+        self._tries += 1
+        if self._tries == 1:
+            self._counts_from = now if answered_before else now + self._spacing
+            return 0
+        if now < self._counts_from:
+            return 0
+        self._counts_from = now + self._spacing
+        return 1
+
+    def delay(self) -> float:
+        """Seconds until the next try."""
+        return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * GROWTH ** min(self._tries - 1, 30))

@@ -1,0 +1,113 @@
+"""Executes a plan in numbered steps. Whatever fails is tried again with fresh facts; each step can be repeated."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_operator.adapters.errors import ConflictError, RefusedError
+from mcp_operator.adapters.kinds import PODS
+from mcp_operator.adapters.kube import Kube
+from mcp_operator.core.api import SESSION_GATE, Reason
+from mcp_operator.core.api.model import rfc3339
+from mcp_operator.core.observation import PodFacts
+from mcp_operator.core.plan import Plan
+from mcp_operator.core.refusal import Refusal, refused
+from mcp_operator.handlers.cache import Cache, uid_of
+from mcp_operator.handlers.children import Nursery
+from mcp_operator.handlers.observer import Scene
+from mcp_operator.manifests import identity
+from mcp_operator.manifests import pod as pod_manifest
+
+logger = logging.getLogger(__name__)
+Json = dict[str, Any]
+# For a pod whose server has ended: the relay needs no more than to tell its clients.
+DEAD_GRACE_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a plan: the plan (another one if the pod was refused), and the pod that was made."""
+
+    plan: Plan
+    created: tuple[str, str] | None = None
+
+
+class Executor:
+    """Does what plans say."""
+
+    def __init__(
+        self, kube: Kube, cache: Cache, nursery: Nursery, reconnect: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._kube = kube
+        self._cache = cache
+        self._nursery = nursery
+        self._reconnect = reconnect
+
+    async def execute(self, scene: Scene, plan: Plan) -> Outcome:
+        """1. delete pods; 2. write Service and Secret, 3. create the pod (both at once); 4. reconnect."""
+        await asyncio.gather(*(self._delete(scene, pod) for pod in plan.delete))
+        wanted = plan.wanted and not scene.children.conflict
+        results = await asyncio.gather(
+            self._nursery.apply(scene.owner, scene.children) if wanted else _nothing(),
+            self._create(scene, plan),
+            return_exceptions=True,
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        outcome = results[1]
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"no outcome: {outcome!r}")
+        if plan.reconnect and scene.seen.pod is not None:
+            await self._reconnect(scene.seen.pod.uid)
+        return outcome
+
+    async def open_gate(self, scene: Scene, pod: PodFacts, is_open: bool) -> None:
+        """Let the Service send clients to the pod, or no longer. Nothing is written that stands there already."""
+        if pod.gate is is_open or (pod.gate is None and not is_open) or pod.deleting or pod.ended:
+            return
+        reason = Reason.INITIALIZED if is_open else Reason.SESSION_LOST
+        condition = {
+            "type": SESSION_GATE,
+            "status": "True" if is_open else "False",
+            "reason": reason.value,
+            "message": "the session is initialised" if is_open else "the session is not usable",
+            "lastTransitionTime": rfc3339(scene.seen.now.replace(microsecond=0)),
+        }
+        answer = await self._kube.patch_condition(PODS, scene.owner.namespace, pod.name, pod.uid, condition)
+        self._cache.put(PODS, answer)
+
+    async def _delete(self, scene: Scene, pod: PodFacts) -> None:
+        if pod.deleting:
+            return
+        grace = DEAD_GRACE_SECONDS if pod.server.terminated or pod.ended else None
+        answer = await self._kube.delete(PODS, scene.owner.namespace, pod.name, pod.uid, grace)
+        if answer is not None and uid_of(answer) == pod.uid:
+            self._cache.put(PODS, answer)
+
+    async def _create(self, scene: Scene, plan: Plan) -> Outcome:
+        if plan.create_epoch is None:
+            return Outcome(plan)
+        body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, scene.seen.config_hash)
+        name = body["metadata"]["name"]
+        try:
+            answer = await self._kube.create(PODS, body)
+        except RefusedError as error:
+            return Outcome(refused(scene.seen, plan, Refusal(error.status, error.message, error.cause)))
+        except ConflictError:
+            answer = await self._taken(scene, name)
+        self._cache.put(PODS, answer)
+        return Outcome(plan, (name, uid_of(answer)))
+
+    async def _taken(self, scene: Scene, name: str) -> Json:
+        """The pod that has our name already: our own of a run whose answer was lost, or a foreign one."""
+        found = await self._kube.read(PODS, scene.owner.namespace, name)
+        if found is not None and identity.owned(found, scene.owner):
+            return found
+        raise ConflictError(f'the pod "{name}" belongs to someone else')
+
+
+async def _nothing() -> None:
+    return None

@@ -1,0 +1,190 @@
+"""Puts the operator together and runs it: caches first, then kopf's watches; no logic of its own."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import kopf
+
+from mcp_operator.adapters import kube as kube_adapter
+from mcp_operator.adapters.errors import KubeError
+from mcp_operator.adapters.kinds import SERVERS, WATCHED, Kind
+from mcp_operator.adapters.kube import Access, Kube
+from mcp_operator.adapters.relay import Relays
+from mcp_operator.core.naming import Key
+from mcp_operator.handlers import health, watching
+from mcp_operator.handlers.audit import Audit
+from mcp_operator.handlers.cache import Cache
+from mcp_operator.handlers.children import Nursery
+from mcp_operator.handlers.mcpserver import Reconciler
+from mcp_operator.handlers.observer import Observer
+from mcp_operator.handlers.relays import RelayWatches
+from mcp_operator.handlers.steps import Executor
+from mcp_operator.handlers.workqueue import WorkQueue
+from mcp_operator.metrics import Metrics
+from mcp_operator.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+CRD_SECONDS = 2.0
+# The server ends each watch after this time, with a bookmark; a watch that is silent for longer is dead.
+WATCH_SECONDS = 30
+SILENCE_SECONDS = 40.0
+CONNECT_SECONDS = 5.0
+EXIT_SECONDS = 10.0
+
+
+class Operator:
+    """All parts of one operator, wired."""
+
+    def __init__(self, kube: Kube, relays: Relays, settings: Settings) -> None:
+        self.settings = settings
+        self.kube = kube
+        self.metrics = Metrics()
+        self.cache = Cache()
+        self.queue = WorkQueue(self._reconcile, settings.concurrency, self._failed)
+        self.relays = RelayWatches(relays, self.queue.wake, settings.poll_wait, settings.poll_spacing)
+        nursery = Nursery(kube, self.cache)
+        observer = Observer(kube, self.cache, nursery, self.relays.view, settings, _now)
+        self.reconciler = Reconciler(
+            kube=kube,
+            cache=self.cache,
+            observer=observer,
+            executor=Executor(kube, self.cache, nursery, self.relays.reconnect),
+            relays=self.relays,
+            metrics=self.metrics,
+            settings=settings,
+            clock=_now,
+        )
+        self.audit = Audit(kube, self.cache, settings.namespaces, self._tell, settings.audit_interval)
+        self.watcher = watching.Watcher(
+            self.cache, observer, self.queue.wake, self.audit.relisted, self.metrics
+        )
+        self.metrics.show_phases(self.reconciler.phases)
+
+    def trouble(self) -> str:
+        """Why the process should be restarted; "" while all is well."""
+        deaf = self.audit.deaf()
+        if deaf:
+            return f"the watches of {', '.join(deaf)} are deaf"
+        seconds = self.queue.oldest()
+        return f"a reconcile hangs for {seconds:.0f} s" if seconds > health.STUCK_SECONDS else ""
+
+    async def prepare(self) -> None:
+        """Wait for the CRD, then learn what there is and look at each resource once."""
+        await self._crd()
+        await self.audit.prime()
+        for key, _ in self.cache.items(SERVERS):
+            self.queue.wake(key)
+
+    async def close(self) -> None:
+        """End all runs and polls."""
+        await self.queue.close()
+        await self.relays.close()
+
+    async def _crd(self) -> None:
+        while True:
+            try:
+                if await self.kube.served(SERVERS):
+                    return
+                logger.warning(
+                    "the CRD %s.%s is not installed: install it, it is waited for",
+                    SERVERS.plural,
+                    SERVERS.group,
+                )
+            except KubeError as error:
+                logger.warning("the API server does not answer: %s", error)
+            await asyncio.sleep(CRD_SECONDS)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        return await self.reconciler(key)
+
+    def _failed(self, key: Key, error: Exception, delay: float) -> None:
+        self.metrics.reconcile_errors.labels(type(error).__name__).inc()
+        known = isinstance(error, KubeError)
+        logger.warning(
+            "%s/%s: tried again in %.1f s: %s", *key, delay, error, exc_info=None if known else error
+        )
+
+    def _tell(self, kind: Kind, found: dict[str, Any]) -> None:
+        self.watcher.tell(kind, found)
+
+
+class _Backoffs:
+    """Delays between kopf's requests that fail: short, capped, without end."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from (0.2, 0.5, 1.0)
+        while True:
+            yield 2.0
+
+
+def kopf_settings() -> kopf.OperatorSettings:
+    """How kopf watches: no Events, no peering, no look at CRDs and namespaces; silent watches are renewed."""
+    found = kopf.OperatorSettings()
+    found.posting.enabled = False
+    found.peering.standalone = True
+    found.scanning.disabled = True
+    found.watching.server_timeout = WATCH_SECONDS
+    found.watching.inactivity_timeout = SILENCE_SECONDS
+    found.watching.connect_timeout = CONNECT_SECONDS
+    found.networking.error_backoffs = _Backoffs()
+    found.process.ultimate_exiting_timeout = EXIT_SECONDS
+    for kind in WATCHED:
+        if kind.selector:
+            found.watching.label_selectors[f"{kind.plural}.{kind.version}"] = kind.selector
+        if kind.fields:
+            found.watching.field_selectors[f"{kind.plural}.{kind.version}"] = kind.fields
+    return found
+
+
+def _connection(access: Access) -> kopf.ConnectionInfo:
+    scheme, _, token = access.authorization.partition(" ")
+    return kopf.ConnectionInfo(
+        server=access.server,
+        ca_path=access.ca_path or None,
+        insecure=access.insecure,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=access.certificate_path or None,
+        private_key_path=access.key_path or None,
+    )
+
+
+def registry(operator: Operator) -> kopf.OperatorRegistry:
+    """The handlers of an operator."""
+    found = kopf.OperatorRegistry()
+
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        return _connection(await operator.kube.access())
+
+    kopf.on.login(registry=found, id="login")(login)
+    watching.register(found, operator.watcher)
+    return found
+
+
+async def run(settings: Settings) -> None:
+    """Run until a signal or an error ends it."""
+    async with AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(kube_adapter.connected())
+        relays = await stack.enter_async_context(Relays())
+        operator = Operator(kube, relays, settings)
+        stack.push_async_callback(operator.close)
+        stack.callback(operator.metrics.serve(settings.metrics_port))
+        await stack.enter_async_context(health.served(settings.health_port, operator.trouble))
+        await operator.prepare()
+        audit = asyncio.create_task(operator.audit.run(), name="audit")
+        stack.callback(audit.cancel)
+        await kopf.operator(
+            registry=registry(operator),
+            settings=kopf_settings(),
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+        )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
