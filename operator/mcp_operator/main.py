@@ -135,9 +135,9 @@ def kopf_settings() -> kopf.OperatorSettings:
     found.process.ultimate_exiting_timeout = EXIT_SECONDS
     for kind in WATCHED:
         if kind.selector:
-            found.watching.label_selectors[f"{kind.plural}.{kind.version}"] = kind.selector
+            found.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector
         if kind.fields:
-            found.watching.field_selectors[f"{kind.plural}.{kind.version}"] = kind.fields
+            found.watching.field_selectors[kind.group, kind.version, kind.plural] = kind.fields
     return found
 
 

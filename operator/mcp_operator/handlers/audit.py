@@ -8,6 +8,7 @@ after each interruption. What the watch should have told and did not, is told he
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from mcp_operator.adapters.errors import KubeError
@@ -70,10 +71,8 @@ class Audit:
     async def run(self) -> None:
         """Audit for ever."""
         while True:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), self._interval)
-            except TimeoutError:
-                pass
             await asyncio.sleep(LAG_SECONDS)
             self._hurry.clear()
             for kind in WATCHED:

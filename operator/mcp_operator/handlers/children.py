@@ -33,11 +33,11 @@ class Nursery:
     def __init__(self, kube: Kube, cache: Cache) -> None:
         self._kube = kube
         self._cache = cache
-        # Values made for a Secret that is not written yet, by UID of the owner: the pod's hash depends on them.
+        # Values of a Secret that is not written yet, by UID of the owner: the pod's hash depends on them.
         self._fresh: dict[str, dict[str, bytes]] = {}
 
     async def look(self, owner: Owner) -> Children:
-        """What there is, and what has to be done. The API server is asked only for what is not known."""
+        """What there is and what has to be done. The API server is asked only for what is not known."""
         key = (owner.namespace, names.service(owner.name))
         found_service, found_secret = await asyncio.gather(
             self._find(SERVICES, key), self._find(SECRETS, key)

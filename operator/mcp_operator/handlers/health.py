@@ -50,5 +50,5 @@ def _response(request: list[str], check: Check) -> bytes:
 
 def _http(status: str, body: str) -> bytes:
     content = f"{body}\n".encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-    return head.encode() + content
+    fields = ("Content-Type: text/plain", f"Content-Length: {len(content)}", "Connection: close", "", "")
+    return "\r\n".join((f"HTTP/1.1 {status}", *fields)).encode() + content

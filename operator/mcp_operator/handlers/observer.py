@@ -197,7 +197,7 @@ def _hash(
     lookup: dict[tuple[str, str], Digests],
     values: dict[str, bytes],
 ) -> str:
-    own = {name: values[name] for name in KEYS if name in values}
+    own: dict[str, bytes] = {name: values[name] for name in KEYS if name in values}
     signing = values.get(paths.SIGNING_KEY_FILE, b"")
     data = references.digest(found, lambda kind, name: lookup[kind, name], own, signing)
     return f"{references.template_digest(template)}.{data}"

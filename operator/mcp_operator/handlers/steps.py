@@ -1,4 +1,4 @@
-"""Executes a plan in numbered steps. Whatever fails is tried again with fresh facts; each step can be repeated."""
+"""Executes a plan in numbered steps. Each can be repeated: what fails is tried again with fresh facts."""
 
 import asyncio
 import logging
@@ -65,7 +65,7 @@ class Executor:
         return outcome
 
     async def open_gate(self, scene: Scene, pod: PodFacts, is_open: bool) -> None:
-        """Let the Service send clients to the pod, or no longer. Nothing is written that stands there already."""
+        """Let the Service send clients to the pod, or no longer. Nothing is written twice."""
         if pod.gate is is_open or (pod.gate is None and not is_open) or pod.deleting or pod.ended:
             return
         reason = Reason.INITIALIZED if is_open else Reason.SESSION_LOST
