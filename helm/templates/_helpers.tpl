@@ -44,32 +44,38 @@ app.kubernetes.io/part-of: mcpserver-operator
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $context.Chart.AppVersion $image.tag }}{{ end }}
 {{- end }}
 
-{{- /* What the operator does, and not more. */ -}}
+{{- /* What the operator does, and not more; tests/chart holds the whole list. */ -}}
 {{- define "mcpserver-operator.rules" -}}
 - apiGroups: [mcp-session.dev]
   resources: [mcpservers]
   verbs: [get, list, watch]
 - apiGroups: [mcp-session.dev]
   resources: [mcpservers/status]
-  verbs: [get, patch]
+  verbs: [patch]
 # Owner references that block the owner's deletion, where OwnerReferencesPermissionEnforcement is on.
 - apiGroups: [mcp-session.dev]
   resources: [mcpservers/finalizers]
   verbs: [update]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch, create, patch, delete]
-# The readiness gate.
+  verbs: [get, list, watch, create, delete]
+# The readiness gate, by which the Service knows that the session is up.
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]
+# Written by server-side apply; they go with their owner.
 - apiGroups: [""]
   resources: [services, secrets]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch]
+# What servers refer to.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch]
+# The node's words about a pod that does not start.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list]
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, patch]
+  verbs: [create]
 {{- end }}

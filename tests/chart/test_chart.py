@@ -40,14 +40,15 @@ REFUSED: dict[str, tuple[str, str]] = {
 # The whole of what the operator may do. A wider right has to be argued for here.
 ALLOWED = {
     ("mcp-session.dev", "mcpservers"): {"get", "list", "watch"},
-    ("mcp-session.dev", "mcpservers/status"): {"get", "patch"},
+    ("mcp-session.dev", "mcpservers/status"): {"patch"},
     ("mcp-session.dev", "mcpservers/finalizers"): {"update"},
-    ("", "pods"): {"get", "list", "watch", "create", "patch", "delete"},
+    ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "pods/status"): {"patch"},
-    ("", "services"): {"get", "list", "watch", "create", "patch", "delete"},
-    ("", "secrets"): {"get", "list", "watch", "create", "patch", "delete"},
+    ("", "services"): {"get", "list", "watch", "create", "patch"},
+    ("", "secrets"): {"get", "list", "watch", "create", "patch"},
     ("", "configmaps"): {"get", "list", "watch"},
-    ("events.k8s.io", "events"): {"create", "patch"},
+    ("", "events"): {"list"},
+    ("events.k8s.io", "events"): {"create"},
 }
 
 
