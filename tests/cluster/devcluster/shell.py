@@ -1,0 +1,80 @@
+"""Run other programs, with errors that show what they said."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from devcluster import say
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    text_in: str | None = None,
+    log: Path | None = None,
+) -> str:
+    """Run a program to its end and return its standard output.
+
+    `env` is added to this process's environment; `log` also receives everything the program printed.
+
+    Raises:
+        ClusterError: it is missing or failed; the message has the last lines of its output.
+    """
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            input=text_in,
+            stdin=subprocess.DEVNULL if text_in is None else None,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise say.ClusterError(f"{words[0]} is missing on this machine") from None
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}", encoding="utf-8")
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-25:])
+        where = f"\n(all of it: {log})" if log else ""
+        raise say.ClusterError(f"`{' '.join(words[:8])}` failed ({done.returncode}):\n{tail}{where}")
+    return done.stdout
+
+
+def succeeds(argv: Sequence[str | Path]) -> bool:
+    """Whether a program is there and ends with 0; its output is dropped."""
+    if not shutil.which(str(argv[0])):
+        return False
+    done = subprocess.run([str(word) for word in argv], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+Check = Callable[[], bool]
+
+
+def run_json(argv: Sequence[str | Path]) -> Any:
+    """Run a program and parse its standard output."""
+    return json.loads(run(argv))
+
+
+def wait_until(what: str, ready: Callable[[], bool], seconds: float, every: float = 0.1) -> None:
+    """Poll `ready` until it holds.
+
+    Raises:
+        ClusterError: it did not within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise say.ClusterError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(every)
