@@ -21,7 +21,7 @@ def build(owner: Owner, note: Note, now: datetime) -> Json:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{owner.name[:200]}.", "namespace": owner.namespace},
+        "metadata": {"generateName": f"{owner.name[:200].rstrip('.-')}-", "namespace": owner.namespace},
         "regarding": {
             "apiVersion": API_VERSION,
             "kind": KIND,
