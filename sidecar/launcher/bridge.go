@@ -1,0 +1,313 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	readBytes = 64 << 10
+	// How long the launcher waits at the end for a relay that takes nothing, and for one that is slow.
+	deliveryStall = 300 * time.Millisecond
+	deliveryLimit = 3 * time.Second
+	// The same with no relay there, when only the pipes have to run dry.
+	unheardStall = 50 * time.Millisecond
+)
+
+// conn is the connection of one relay. Its descriptor is blocking: reading costs one system call, and writing without
+// waiting is a flag of the call.
+type conn struct {
+	fd int
+}
+
+func (c *conn) write(p []byte, wait bool) (int, error) {
+	flags := syscall.MSG_NOSIGNAL
+	if !wait {
+		flags |= syscall.MSG_DONTWAIT
+	}
+	for {
+		n, err := syscall.SendmsgN(c.fd, p, nil, nil, flags)
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
+}
+
+func (c *conn) interrupt() {
+	// Fails only if the peer is gone already, which is what is wanted.
+	_ = syscall.Shutdown(c.fd, syscall.SHUT_RDWR)
+}
+
+// bridge serves the pipes of the server to one relay at a time.
+type bridge struct {
+	opts     options
+	listener int
+	hello    helloEvent
+	out      *queue // to the relay
+	stdin    *stdin
+	framer   framer // of the server's stdout; guarded by out.mu
+
+	drained chan struct{} // the relay says that no call is open any more
+	gone    chan struct{} // a connection ended
+
+	mu          sync.Mutex
+	current     *conn
+	terminating bool
+	noStdout    bool
+}
+
+// listen opens the socket, accessible to the launcher's user and group. It gets its name when it can be connected to,
+// so that a refused connection always means a launcher that has ended.
+func listen(path string) (int, error) {
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return -1, fmt.Errorf("remove the socket of an earlier run: %w", err)
+	}
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("create a socket: %w", err)
+	}
+	old := syscall.Umask(0o007)
+	err = syscall.Bind(fd, &syscall.SockaddrUnix{Name: fresh})
+	syscall.Umask(old)
+	if err == nil {
+		err = syscall.Listen(fd, 16)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("listen on %s: %w", fresh, err)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		return -1, fmt.Errorf("listen on %s: there is a file that is no socket", path)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return -1, fmt.Errorf("name the socket: %w", err)
+	}
+	return fd, nil
+}
+
+func newBridge(opts options, listener int) *bridge {
+	b := &bridge{opts: opts, listener: listener, drained: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
+	// A relay that is gone is noticed by the goroutine that reads from it.
+	b.out = newQueue(opts.bufferBytes, func(out sink, _ error) { out.interrupt() })
+	b.framer = framer{q: b.out, max: opts.maxLineBytes, oversized: func(length int64, head string) {
+		logf("dropped a line of %d bytes from the server: the limit is %d", length, opts.maxLineBytes)
+		b.out.addControl(controlLine(oversizedEvent{"oversized", length, head}))
+	}}
+	return b
+}
+
+// serve accepts relays; the newest one replaces the one before.
+func (b *bridge) serve() {
+	for {
+		if err := b.accept(); err != nil {
+			logf("cannot accept a connection: %v", err)
+			time.Sleep(100 * time.Millisecond) // out of descriptors or memory: both may pass
+		}
+	}
+}
+
+// accept takes one connection.
+func (b *bridge) accept() error {
+	fd, _, err := syscall.Accept4(b.listener, syscall.SOCK_CLOEXEC)
+	switch err {
+	case nil:
+		b.attach(&conn{fd})
+		return nil
+	case syscall.EINTR, syscall.ECONNABORTED:
+		return nil
+	}
+	return err
+}
+
+func (b *bridge) attach(c *conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.current = c
+	b.stdin.adopt(c)
+	greetings := [][]byte{controlLine(b.hello)}
+	if b.terminating {
+		greetings = append(greetings, b.terminatingLine())
+	}
+	if b.noStdout {
+		greetings = append(greetings, controlLine(plainEvent{"stdout-closed"}))
+	}
+	b.out.plug(c, greetings...)
+	go b.receive(c)
+}
+
+func (b *bridge) terminatingLine() []byte {
+	return controlLine(terminatingEvent{"terminating", b.opts.drain.Seconds()})
+}
+
+// receive forwards the lines of one connection to the server's stdin until it ends.
+func (b *bridge) receive(c *conn) {
+	buffer := make([]byte, readBytes)
+	for {
+		n, err := syscall.Read(c.fd, buffer)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		b.stdin.feed(c, buffer[:n])
+	}
+	b.out.unplugIf(c)
+	b.mu.Lock()
+	if b.current == c {
+		b.current = nil
+		b.stdin.adopt(nil)
+	}
+	b.mu.Unlock()
+	if err := syscall.Close(c.fd); err != nil {
+		logf("close a connection: %v", err)
+	}
+	notify(b.gone)
+}
+
+// control handles a control line from the relay.
+func (b *bridge) control(line []byte) {
+	var event plainEvent
+	if err := json.Unmarshal(line, &event); err != nil {
+		logf("ignored a control line that is no JSON: %v", err)
+		return
+	}
+	if event.Event == "drained" {
+		notify(b.drained)
+	}
+}
+
+// connected says whether a relay is there.
+func (b *bridge) connected() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.current != nil
+}
+
+// pump forwards the server's stdout until it ends; the channel is closed then.
+func (b *bridge) pump(stdout int, done chan<- struct{}) {
+	defer close(done)
+	buffer := make([]byte, readBytes)
+	for {
+		n, err := syscall.Read(stdout, buffer)
+		if err == syscall.EINTR {
+			continue
+		}
+		b.out.mu.Lock()
+		if err != nil || n <= 0 {
+			b.framer.finish()
+		} else {
+			b.framer.feed(buffer[:n])
+		}
+		b.out.flush()
+		for !b.out.hasRoom() {
+			b.out.changed.Wait()
+		}
+		b.out.mu.Unlock()
+		if err != nil || n <= 0 {
+			return
+		}
+	}
+}
+
+// announce sends an event, after the lines that are queued already.
+func (b *bridge) announce(line []byte) {
+	b.out.mu.Lock()
+	defer b.out.mu.Unlock()
+	b.out.addControl(line)
+	b.out.flush()
+}
+
+// terminate tells the relay, and every later one, that the end is near.
+func (b *bridge) terminate() {
+	b.mu.Lock()
+	b.terminating = true
+	b.mu.Unlock()
+	b.announce(b.terminatingLine())
+}
+
+// stdoutClosed tells the relay, and every later one, that nothing will come any more although the process lives.
+func (b *bridge) stdoutClosed() {
+	b.mu.Lock()
+	b.noStdout = true
+	b.mu.Unlock()
+	b.announce(controlLine(plainEvent{"stdout-closed"}))
+}
+
+// settle waits for the end of pump once the server is gone, as long as the relay takes what comes.
+func (b *bridge) settle(ended <-chan struct{}) {
+	limit := time.Now().Add(deliveryLimit)
+	for seen := int64(-1); time.Now().Before(limit); {
+		patience := deliveryStall
+		if !b.connected() {
+			patience = unheardStall
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(patience):
+		}
+		b.out.mu.Lock()
+		moved := b.out.end + b.out.sent
+		b.out.mu.Unlock()
+		if moved == seen {
+			return
+		}
+		seen = moved
+	}
+}
+
+// deliver sends the last event and waits for a connected relay to take it: as long as there is progress, and at most
+// deliveryStall for the relay to hang up.
+func (b *bridge) deliver(line []byte) {
+	b.announce(line)
+	if !b.connected() {
+		return
+	}
+	q, limit := b.out, time.Now().Add(deliveryLimit)
+	over := func() bool { return q.out == nil || q.empty() }
+	for seen, done := int64(-1), false; !done; {
+		deadline := time.Now().Add(deliveryStall)
+		if deadline.After(limit) {
+			deadline = limit
+		}
+		if !q.waitUntil(deadline, func() bool { return over() || q.sent > seen }) {
+			return
+		}
+		q.mu.Lock()
+		seen, done = q.sent, over()
+		q.mu.Unlock()
+	}
+	b.hangUp()
+}
+
+// hangUp ends the stream to the relay and waits for it to close its side: a connection that is closed with unread
+// bytes on this side would make the relay's next write fail before it has read everything.
+func (b *bridge) hangUp() {
+	b.out.mu.Lock()
+	if c, ok := b.out.out.(*conn); ok {
+		_ = syscall.Shutdown(c.fd, syscall.SHUT_WR) // fails if the relay is gone already
+	}
+	b.out.mu.Unlock()
+	timeout := time.After(deliveryStall)
+	for b.connected() {
+		select {
+		case <-b.gone:
+		case <-timeout:
+			return
+		}
+	}
+}
+
+// notify wakes the receiver of a channel of capacity one.
+func notify(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"runtime/debug"
+	"time"
+)
+
+// takeChunk gives an empty chunk.
+func (q *queue) takeChunk() []byte {
+	if n := len(q.spare); n > 0 {
+		chunk := q.spare[n-1]
+		q.spare = q.spare[:n-1]
+		return chunk
+	}
+	return make([]byte, 0, chunkBytes)
+}
+
+func (q *queue) giveChunk(chunk []byte) {
+	if len(q.spare) < spareChunks {
+		q.spare = append(q.spare, chunk[:0])
+	}
+}
+
+// release gives back the chunks that hold nothing but forgotten bytes.
+func (q *queue) release() {
+	q.noteSize()
+	if q.acked == q.end {
+		// Nothing is held: start again at the head of a chunk, so that quiet traffic stays in one chunk.
+		for _, chunk := range q.chunks {
+			q.giveChunk(chunk)
+		}
+		q.chunks = q.chunks[:0]
+		q.base = q.end
+		q.trim()
+		return
+	}
+	free := 0
+	for q.acked >= q.base+chunkBytes && free < len(q.chunks)-1 {
+		q.giveChunk(q.chunks[free])
+		q.base += chunkBytes
+		free++
+	}
+	if free > 0 {
+		q.chunks = append(q.chunks[:0], q.chunks[free:]...)
+	}
+}
+
+// trimTail gives back the chunks after end.
+func (q *queue) trimTail() {
+	q.noteSize()
+	for last := len(q.chunks) - 1; last >= 0; last-- {
+		start := q.base + int64(last)*chunkBytes
+		if start < q.end {
+			q.chunks[last] = q.chunks[last][:q.end-start]
+			break
+		}
+		q.giveChunk(q.chunks[last])
+		q.chunks = q.chunks[:last]
+	}
+	if len(q.chunks) == 0 {
+		q.base = q.end
+		q.trim()
+	}
+}
+
+func (q *queue) noteSize() {
+	q.trimWanted = q.trimWanted || len(q.chunks)*chunkBytes >= trimBytes
+}
+
+// trim gives memory back to the system some time after the queue was large: the server pays for it in the same limit.
+func (q *queue) trim() {
+	if q.trimWanted {
+		q.trimWanted = false
+		time.AfterFunc(trimDelay, debug.FreeOSMemory)
+	}
+}

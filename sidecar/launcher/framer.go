@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// headCharacters of a dropped line are told to the relay: it may find the request's id there.
+	headCharacters = 4096
+	// maxControlBytes bounds a control line from the relay.
+	maxControlBytes = 64 << 10
+)
+
+// framer cuts a byte stream into lines and puts them on a queue, byte for byte. Every byte is looked at once, however
+// long its line. All methods want the queue's lock held.
+type framer struct {
+	q   *queue
+	max int
+	// oversized is told about each line that was longer than max and therefore dropped.
+	oversized func(length int64, head string)
+	// control receives lines that start with controlByte, without it and the newline. Nil: leading control bytes are
+	// removed instead, so that the peer cannot forge control lines.
+	control func(line []byte)
+
+	length    int64 // of the current line so far
+	dropping  bool  // the current line is too long
+	head      string
+	diverting bool // the current line is a control line
+	diverted  []byte
+}
+
+// feed takes the next bytes of the stream.
+func (f *framer) feed(p []byte) {
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			f.part(p)
+			return
+		}
+		f.part(p[:i])
+		f.endLine()
+		p = p[i+1:]
+	}
+}
+
+// finish ends the stream: a last line without a newline gets one.
+func (f *framer) finish() {
+	if f.length > 0 {
+		f.endLine()
+	}
+}
+
+// reset forgets an incomplete line.
+func (f *framer) reset() {
+	f.q.abandon()
+	f.length, f.dropping, f.head = 0, false, ""
+	f.diverting, f.diverted = false, nil
+}
+
+// part takes bytes of one line, without the newline.
+func (f *framer) part(p []byte) {
+	if f.length == 0 && len(p) > 0 && p[0] == controlByte && !f.diverting {
+		if f.control == nil {
+			p = bytes.TrimLeft(p, "\x00")
+		} else {
+			f.diverting = true
+			p = p[1:]
+		}
+	}
+	switch {
+	case f.diverting:
+		f.diverted = append(f.diverted, p[:min(len(p), maxControlBytes-len(f.diverted))]...)
+	case f.dropping:
+		f.length += int64(len(p))
+	default:
+		f.keep(p)
+	}
+}
+
+func (f *framer) keep(p []byte) {
+	room := f.max - int(f.length)
+	f.length += int64(len(p))
+	if len(p) <= room {
+		f.q.extend(p)
+		return
+	}
+	f.q.extend(p[:room])
+	f.head = characters(f.q.incomplete(headCharacters*utf8.UTFMax), headCharacters)
+	f.q.abandon()
+	f.dropping = true
+}
+
+func (f *framer) endLine() {
+	switch {
+	case f.diverting:
+		f.control(f.diverted)
+	case f.dropping:
+		f.oversized(f.length, f.head)
+	default:
+		f.q.extend([]byte{'\n'})
+		f.q.commit()
+	}
+	f.length, f.dropping, f.head = 0, false, ""
+	f.diverting, f.diverted = false, nil
+}
+
+// characters gives the first n characters of UTF-8 text; what is not UTF-8 becomes a replacement mark.
+func characters(text []byte, n int) string {
+	end := 0
+	for ; n > 0 && end < len(text); n-- {
+		_, size := utf8.DecodeRune(text[end:])
+		end += size
+	}
+	return strings.ToValidUTF8(string(text[:end]), "\uFFFD")
+}

@@ -1,0 +1,3 @@
+module mcp-session.dev/launcher
+
+go 1.25

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+const defaultTerminationLog = "/dev/termination-log"
+
+// options are the settings of one run.
+type options struct {
+	socket         string
+	maxLineBytes   int
+	bufferBytes    int
+	drain          time.Duration
+	stdinGrace     time.Duration
+	termGrace      time.Duration
+	terminationLog string
+	plainEnv       []string
+	command        []string
+}
+
+// parseOptions reads the arguments of "run".
+func parseOptions(args []string) (options, error) {
+	var o options
+	var plain string
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.socket, "socket", "", "`path` of the Unix socket to serve")
+	flags.IntVar(&o.maxLineBytes, "max-line-bytes", 16<<20, "longest line that is forwarded")
+	flags.IntVar(&o.bufferBytes, "buffer-bytes", 16<<20, "lines held while nobody reads them")
+	flags.DurationVar(&o.drain, "drain", 6*time.Second, "how long running calls may go on after SIGTERM")
+	flags.DurationVar(&o.stdinGrace, "stdin-grace", time.Second, "how long the server may take to end after its stdin closed")
+	flags.DurationVar(&o.termGrace, "term-grace", 1500*time.Millisecond, "how long it may take after SIGTERM")
+	flags.StringVar(&o.terminationLog, "termination-log", defaultTerminationLog, "`file` for the termination message; empty: none")
+	flags.StringVar(&plain, "plain-env", "", "comma separated `names` of environment variables that are not secret")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.command = flags.Args()
+	if plain != "" {
+		o.plainEnv = strings.Split(plain, ",")
+	}
+	return o, o.check()
+}
+
+func (o *options) check() error {
+	switch {
+	case o.socket == "":
+		return errors.New("--socket is missing")
+	case len(o.command) == 0 || o.command[0] == "":
+		return errors.New("no command given: mcp-launcher run --socket PATH -- COMMAND [ARGUMENT...]")
+	case o.maxLineBytes < 1 || o.bufferBytes < 1:
+		return fmt.Errorf("--max-line-bytes and --buffer-bytes must be positive")
+	case o.drain < 0 || o.stdinGrace < 0 || o.termGrace < 0:
+		return fmt.Errorf("durations must not be negative")
+	}
+	return nil
+}

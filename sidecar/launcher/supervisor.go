@@ -1,0 +1,214 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+const (
+	// After SIGKILL nothing but a process stuck in the kernel is left; it is not waited for longer.
+	killPatience = 2 * time.Second
+	// stderrPatience bounds the wait for the last bytes of stderr.
+	stderrPatience = 300 * time.Millisecond
+	// A server that ends closes stdout a little before its exit is seen; only later it is news.
+	stdoutClosedDelay = 200 * time.Millisecond
+)
+
+// stage of the life of the server.
+type stage int
+
+const (
+	running  stage = iota
+	draining       // SIGTERM came: running calls may finish
+	closing        // its stdin is closed
+	ending         // it got SIGTERM
+	killing        // it got SIGKILL
+)
+
+// supervisor runs one server from start to exit.
+type supervisor struct {
+	opts    options
+	signals chan os.Signal
+	process *process
+	bridge  *bridge
+	stderr  *stderrPump
+
+	status      chan syscall.WaitStatus
+	none        chan struct{} // closed when no descendant is left
+	stdoutEnded chan struct{}
+
+	stage stage
+	timer <-chan time.Time // end of the stage
+	exit  *exitFacts       // of the server, once it has ended
+}
+
+// runCommand is "run": it returns the exit code of the server.
+func runCommand(args []string) int {
+	opts, err := parseOptions(args)
+	if err != nil {
+		logf("%v", err)
+		return exitLauncherFailed
+	}
+	facts := run(opts)
+	return facts.ExitCode
+}
+
+func run(opts options) exitFacts {
+	s := &supervisor{
+		opts:        opts,
+		signals:     make(chan os.Signal, 16),
+		status:      make(chan syscall.WaitStatus, 1),
+		none:        make(chan struct{}),
+		stdoutEnded: make(chan struct{}),
+		stderr:      newStderrPump(newMasker(os.Environ(), opts.plainEnv)),
+	}
+	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGQUIT)
+	becomeSubreaper()
+	if err := s.start(); err != nil {
+		return s.report(exitOfStart(err))
+	}
+	facts := s.supervise()
+	killTree(s.process.pid, s.none, killPatience)
+	s.bridge.settle(s.stdoutEnded)
+	facts.StderrTail = s.stderr.finish(stderrPatience)
+	return s.report(facts)
+}
+
+// start opens the socket, then starts the server, then everything that serves it.
+func (s *supervisor) start() error {
+	listener, err := listen(s.opts.socket)
+	if err != nil {
+		return err
+	}
+	s.bridge = newBridge(s.opts, listener)
+	s.bridge.hello = helloEvent{"hello", protocolVersion, newIncarnation(), 0, unixSeconds(time.Now())}
+	s.process, err = startProcess(s.opts.command)
+	if err != nil {
+		return err
+	}
+	s.bridge.hello.PID = s.process.pid
+	s.bridge.stdin, err = newStdin(s.process.stdin, s.opts.maxLineBytes, s.bridge.control, s.stdinClosed)
+	if err != nil {
+		return err
+	}
+	go reap(s.process.pid, s.status, s.none)
+	go s.stderr.run(s.process.stderr, containerLog)
+	go s.bridge.pump(s.process.stdout, s.stdoutEnded)
+	go s.bridge.serve()
+	return nil
+}
+
+func newIncarnation() string {
+	var id [8]byte
+	rand.Read(id[:]) // never fails: it ends the program instead
+	return hex.EncodeToString(id[:])
+}
+
+// stdinClosed is called when the server has closed its stdin.
+func (s *supervisor) stdinClosed() {
+	logf("the server closed its stdin: what is sent to it is discarded")
+	s.bridge.announce(controlLine(plainEvent{"stdin-closed"}))
+}
+
+// supervise waits for the end of the server and, once it was told to end, of its descendants.
+func (s *supervisor) supervise() exitFacts {
+	stdoutEnded := s.stdoutEnded
+	var stdoutNews <-chan time.Time
+	for {
+		select {
+		case sig := <-s.signals:
+			s.onSignal(sig.(syscall.Signal))
+		case <-s.timer:
+			s.advance()
+		case <-s.bridge.drained:
+			if s.stage == draining {
+				s.advance()
+			}
+		case <-s.bridge.gone:
+			if s.stage == draining && !s.bridge.connected() {
+				s.advance()
+			}
+		case <-stdoutEnded:
+			stdoutEnded = nil
+			stdoutNews = time.After(stdoutClosedDelay)
+		case <-stdoutNews:
+			if s.exit == nil {
+				s.bridge.stdoutClosed()
+			}
+		case ws := <-s.status:
+			s.onExit(exitOf(ws))
+		case <-s.noneLeft():
+			return *s.exit
+		}
+		if s.exit != nil && (s.stage < closing || s.stage == killing) {
+			return *s.exit
+		}
+	}
+}
+
+// noneLeft is ready when the server and all its descendants are gone.
+func (s *supervisor) noneLeft() <-chan struct{} {
+	if s.exit == nil {
+		return nil
+	}
+	return s.none
+}
+
+func (s *supervisor) onSignal(sig syscall.Signal) {
+	switch {
+	case sig != syscall.SIGTERM && sig != syscall.SIGINT:
+		signalProcess(s.process.pid, sig)
+	case s.stage == running:
+		s.advance()
+	}
+}
+
+func (s *supervisor) onExit(facts exitFacts) {
+	s.exit = &facts
+	if s.stage == closing {
+		s.advance() // a wrapper ended, its children have the rest of the time
+	}
+}
+
+// advance enters the next stage of the shutdown.
+func (s *supervisor) advance() {
+	s.stage++
+	switch s.stage {
+	case draining:
+		s.bridge.terminate()
+		s.timer = time.After(s.opts.drain)
+		if !s.bridge.connected() {
+			s.advance()
+		}
+	case closing:
+		go s.bridge.stdin.close(s.opts.stdinGrace)
+		s.timer = time.After(s.opts.stdinGrace)
+	case ending:
+		signalTree(s.process.pid, syscall.SIGTERM)
+		s.timer = time.After(s.opts.termGrace)
+	case killing:
+		signalTree(s.process.pid, syscall.SIGKILL)
+		s.timer = time.After(killPatience)
+	default: // it does not even end by SIGKILL
+		facts := exitOf(syscall.WaitStatus(syscall.SIGKILL))
+		facts.Message = "the process did not end after SIGKILL"
+		s.exit, s.stage = &facts, killing
+	}
+}
+
+// report makes an exit known: in the log, in the termination message, to the relay.
+func (s *supervisor) report(facts exitFacts) exitFacts {
+	logf("%s", facts.Message)
+	if err := writeTermination(s.opts.terminationLog, facts); err != nil {
+		logf("write the termination message: %v", err)
+	}
+	if s.bridge != nil {
+		s.bridge.deliver(controlLine(exitEvent{"exit", facts, unixSeconds(time.Now())}))
+	}
+	return facts
+}

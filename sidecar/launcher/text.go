@@ -1,0 +1,53 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// escapes are terminal control sequences: CSI, the strings OSC, DCS, SOS, PM and APC, and the short ones.
+var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
+
+// cleanText makes text of what a program printed: valid UTF-8, without terminal sequences and control characters, lines
+// separated by a newline alone.
+func cleanText(raw []byte) string {
+	text := strings.ToValidUTF8(string(raw), "\uFFFD")
+	text = escapes.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\r': // progress bars
+			return '\n'
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// firstBytes cuts text to at most n bytes, between characters.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:max(n, 0)]
+}
+
+// lastBytes keeps at most the last n bytes of text, from a character's start.
+func lastBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	from := len(text) - max(n, 0)
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	return text[from:]
+}
