@@ -168,6 +168,17 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(round(seconds, 3), tz=UTC)
 
 
+def document(status: MCPServerStatus) -> dict[str, Any]:
+    """The JSON object of a status; lists of a session that is not there are left out, not empty."""
+    found = status.document()
+    if not found.get("tools"):
+        found.pop("tools", None)
+    session = found.get("session", {})
+    if not session.get("capabilities"):
+        session.pop("capabilities", None)
+    return found
+
+
 def patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """JSON merge patch from one status document to another; {} when they are equal."""
     changed: dict[str, Any] = {key: None for key in old if key not in new}

@@ -109,7 +109,7 @@ class Reconciler:
             image=server.image(seen.spec, self._settings), url=names.url(seen.name, seen.namespace)
         )
         after = status.compute(seen, plan, context, outcome.created)
-        change = status.patch(scene.server.get("status") or {}, after.document())
+        change = status.patch(scene.server.get("status") or {}, status.document(after))
         if not change:
             return None
         now = self._clock()
