@@ -46,6 +46,13 @@ launcher-test: ## vet and test the launcher
 	@echo "==> launcher tests"
 	@cd sidecar/launcher && test -z "$$(gofmt -l . | tee /dev/stderr)" && $(GO) vet . && $(GO) test .
 
+integration: $(VENV)/.ready launcher ## relay, launcher and real servers as processes, no cluster
+	@echo "==> integration tests"
+	@$(BIN)/pytest tests/integration -q -n 2
+
+test: ## everything: lint, types, unit, chart, integration, and end to end on a real cluster
+	@$(MAKE) --no-print-directory check chart-test integration cluster e2e
+
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
