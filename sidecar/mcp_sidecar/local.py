@@ -39,10 +39,9 @@ def main(arguments: list[str]) -> int:
         settings = _settings(options, Path(directory), port)
         process = _launch(launcher, settings, command)
         try:
-            service.run(settings, listener, None, lambda _service: _announce(options.host, port))
+            return service.run(settings, listener, None, lambda: _announce(options.host, port))
         finally:
             _end(process)
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:

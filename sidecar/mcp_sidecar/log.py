@@ -35,3 +35,8 @@ def configure() -> None:
 def event(name: str, level: int = logging.INFO, **fields: object) -> None:
     """Log one event with its fields."""
     _LOGGER.log(level, name, extra={"fields": fields})
+
+
+def failure(name: str, error: BaseException | None) -> None:
+    """Log a defect of the relay itself, with its traceback."""
+    _LOGGER.error(name, exc_info=error)

@@ -17,5 +17,4 @@ def main() -> int:
         sys.stderr.write(f"mcp_sidecar: {error}\n")
         return 2
     log.event("starting", server=chosen.server_name, port=chosen.port, adminPort=chosen.admin_port)
-    service.run(chosen, listener, admin_listener)
-    return 0
+    return service.run(chosen, listener, admin_listener)

@@ -28,6 +28,8 @@ class Service:
     ) -> None:
         self.relay = Relay(settings)
         self._stopping = asyncio.Event()
+        self.failed = False
+        self.relay.on_failure = self._fail
         self._servers = [Server(Endpoint(self.relay), listener, CLOSE_SECONDS)]
         if admin_listener is not None:
             self._servers.append(Server(Admin(self.relay), admin_listener, CLOSE_SECONDS))
@@ -35,6 +37,10 @@ class Service:
     def stop(self) -> None:
         """Ask for the end."""
         self._stopping.set()
+
+    def _fail(self) -> None:
+        self.failed = True
+        self.stop()
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until stopped; `ready` is called once both ports are served."""
@@ -60,16 +66,17 @@ def run(
     settings: Settings,
     listener: socket.socket,
     admin_listener: socket.socket | None,
-    ready: Callable[[Service], None] = lambda _service: None,
-) -> None:
-    """Run a relay until SIGTERM or SIGINT."""
+    ready: Callable[[], None] = lambda: None,
+) -> int:
+    """Run a relay until SIGTERM or SIGINT; gives the exit code, 1 after a defect of its own."""
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
-    async def main() -> None:
+    async def main() -> int:
         service = Service(settings, listener, admin_listener)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, service.stop)
-        await service.run(lambda: ready(service))
+        await service.run(ready)
+        return int(service.failed)
 
-    uvloop.run(main())
+    return uvloop.run(main())

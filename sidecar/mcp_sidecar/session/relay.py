@@ -1,8 +1,10 @@
 """One relay, put together: what the HTTP side asks of the sessions."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
+from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.sessionid import Signer
@@ -44,6 +46,7 @@ class Relay:
         clients.on_change = board.clients_changed
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
+        self.on_failure: Callable[[], None] = lambda: None
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -51,6 +54,14 @@ class Relay:
         """Begin to connect to the launcher."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self.upstream.link.run()), loop.create_task(self._expire_idle())]
+        for task in self._tasks:
+            task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """A task that must not end did: a relay without it would lie, so it gives up and is restarted."""
+        if not task.cancelled():
+            log.failure("task_failed", task.exception())
+            self.on_failure()
 
     @property
     def connected(self) -> bool:

@@ -6,6 +6,7 @@ listener is called from the event loop's read callback and must never block.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from mcp_sidecar import log
@@ -34,10 +35,11 @@ class Listener(Protocol):
 
 
 class _Wire(asyncio.Protocol):
-    """One connection."""
+    """One connection; `opened` hears of it before the first line is read, which may want an answer."""
 
-    def __init__(self, listener: Listener, limit: int) -> None:
+    def __init__(self, listener: Listener, limit: int, opened: Callable[["_Wire"], None]) -> None:
         self.listener = listener
+        self.opened = opened
         self.splitter = lines.LineSplitter(limit)
         self.closed = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport | None = None
@@ -45,6 +47,7 @@ class _Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.opened(self)
 
     def data_received(self, data: bytes) -> None:
         for line in self.splitter.feed(data):
@@ -126,13 +129,15 @@ class Link:
     async def _connect(self) -> _Wire:
         loop = asyncio.get_running_loop()
         transport, wire = await loop.create_unix_connection(
-            lambda: _Wire(self._listener, self._limit), self._path
+            lambda: _Wire(self._listener, self._limit, self._opened), self._path
         )
         transport.set_write_buffer_limits(high=2 * self._limit)
         return wire
 
-    async def _hold(self, wire: _Wire) -> None:
+    def _opened(self, wire: _Wire) -> None:
         self._wire = wire
+
+    async def _hold(self, wire: _Wire) -> None:
         try:
             error = await wire.closed
         finally:
