@@ -9,7 +9,7 @@ import pytest
 
 from clusterkit import kube as k
 from clusterkit import manifests, node
-from clusterkit.servers import Servers, condition, has_error, in_phase, status
+from clusterkit.servers import Servers, condition, has_error, status
 
 QUICK = {"backoffSeconds": [1], "maxRetries": 1, "retryAfterErrorSeconds": 0}
 
@@ -169,13 +169,27 @@ async def test_a_pod_that_no_node_can_take_tells_the_schedulers_words(servers: S
     await server.ready()
 
 
-async def test_an_image_whose_user_is_root_is_refused_by_the_node_and_says_so(servers: Servers) -> None:
-    server = await servers.apply(
-        "root", podSecurityContext={"runAsUser": 0}, securityContext={"runAsUser": 0}
-    )
-    item = await server.until(in_phase("Error", "Recreating", "Pending"), what="a phase")
-    item = await server.until(lambda o: bool(status(o, "error", "message")), what="an error")
-    assert "runAsNonRoot" in status(item, "error", "message") or "root" in status(item, "error", "message")
+ROOT = {"runAsUser": 0}
+
+
+async def test_a_root_user_is_refused_by_admission_and_told(servers: Servers) -> None:
+    server = await servers.apply("root", recovery=QUICK, podSecurityContext=ROOT)
+    item = await server.until(has_error("AdmissionRefused"), what="reason AdmissionRefused")
+    assert "runAsUser=0" in status(item, "error", "message")
+
+
+async def test_a_root_user_that_admission_lets_in_is_refused_by_the_node_and_told(
+    kube: k.Kube, fresh_namespace: str
+) -> None:
+    admit = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
+    await kube.merge(k.NAMESPACES, "", fresh_namespace, admit)
+    mine = Servers(kube, fresh_namespace)
+    server = await mine.apply("root", podSecurityContext=ROOT)
+    item = await server.failed()
+    assert status(item, "error", "reason") == "ContainerCreateFailed"
+    assert "spec.podSecurityContext.runAsUser" in status(item, "error", "message")
+    assert status(item, "recovery", "restarts") == 0
+    await mine.close()
 
 
 def long_names() -> list[str]:
