@@ -38,6 +38,7 @@ COLUMNS = [
     ("MiB, 1 client", "mib_1", 1),
     ("MiB, 64 clients", "mib_64", 1),
     ("servers, 64 clients", "servers_64", 0),
+    ("wrong of 1,000", "wrong", 0),
     ("8 MiB s", "big_s", 2),
     ("others wait ms", "big_others_ms", 0),
     ("MiB after 32 MiB", "mib_huge", 1),
@@ -84,6 +85,20 @@ async def many(bridge: targets.Bridge, count: int, seconds: float) -> Row:
     return row
 
 
+async def wrong_answers(bridge: targets.Bridge) -> int:
+    """How many of 1,000 answers were not the caller's own; 50 clients use the same ids at once."""
+    clients = await connected(bridge, 50)
+
+    async def ask(client: McpClient, name: str) -> int:
+        return sum(
+            [await client.call("echo", rid=i, text=f"{name}/{i}") != f"{name}/{i}" for i in range(1, 21)]
+        )
+
+    wrong = await asyncio.gather(*(ask(client, str(n)) for n, client in enumerate(clients)))
+    await asyncio.gather(*(client.close() for client in clients))
+    return sum(wrong)
+
+
 async def measure_bridge(bridge: targets.Bridge, options: argparse.Namespace) -> Row:
     try:
         row = {"start_s": await bridge.ready()}
@@ -93,6 +108,7 @@ async def measure_bridge(bridge: targets.Bridge, options: argparse.Namespace) ->
         for count in (1, 16, 64):
             row |= await many(bridge, count, options.seconds)
         if bridge.name != CEILING:
+            row["wrong"] = await wrong_answers(bridge)
             row |= await big_result(functools.partial(other.call, "big", bytes=BIG), echo)
         if bridge.name == OURS:
             row |= await after_huge(bridge, other, options.settle)
@@ -139,6 +155,7 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
     """The quality bars that this run can judge: (what, bar, measured)."""
     floor, ours = rows[FLOOR], rows[OURS]
     peers = [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS)]
+    waits = f"{ours['big_others_ms']:.0f} ms ({floor['big_others_ms']:.0f} ms)"
     lines = [
         ["median added to stdio", "≤ 0.4 ms", f"{ours['median_ms'] - floor['median_ms']:.2f} ms"],
         ["p99 added to stdio", "≤ 1.0 ms", f"{ours['p99_ms'] - floor['p99_ms']:.2f} ms"],
@@ -147,7 +164,7 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
         ["relay memory after a 32 MiB result", "≤ 60 MiB", f"{ours['mib_huge']:.1f} MiB"],
         ["the same, settled", "as before", f"{ours['mib_settled']:.1f} MiB"],
         ["8 MiB result, to stdio's", "≤ 1.3", f"{ours['big_s'] / floor['big_s']:.2f}"],
-        ["others wait meanwhile (stdio alone: same)", "≤ 50 ms", f"{ours['big_others_ms']:.0f} ms"],
+        ["others wait meanwhile (stdio alone)", "≤ 50 ms", waits],
         ["start beyond the server's own", "≤ 0.4 s", f"{ours['start_s'] - floor['start_s']:.2f} s"],
     ]
     for count in (16, 64) if peers else ():

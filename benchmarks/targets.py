@@ -84,7 +84,6 @@ class Bridge:
     port: int
     path: str = "/mcp"
     token: str | None = None
-    environment: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by stop()
@@ -95,7 +94,6 @@ class Bridge:
             stdout=self.log,
             stderr=self.log,
             start_new_session=True,
-            env={**os.environ, **(self.environment or {})},
         )
 
     def client(self) -> McpClient:
@@ -167,8 +165,8 @@ def constant() -> Bridge:
 def relay() -> Bridge:
     port = free_port()
     argv = [sys.executable, "-m", "mcp_sidecar", "local", "--port", str(port), "--token", TOKEN]
-    environment = {"MCP_RELAY_MAX_MESSAGE_BYTES": str(64 << 20)}
-    return Bridge("relay", [*argv, "--", *RAW_SERVER], port, token=TOKEN, environment=environment)
+    argv += ["--max-message-bytes", str(64 << 20)]
+    return Bridge("relay", [*argv, "--", *RAW_SERVER], port, token=TOKEN)
 
 
 class Peers:

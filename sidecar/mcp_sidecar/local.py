@@ -56,6 +56,13 @@ def _parser() -> argparse.ArgumentParser:
         "--call-timeout", type=float, default=30.0, metavar="SECONDS", help="limit of a call (default 30)"
     )
     parser.add_argument(
+        "--max-message-bytes",
+        type=int,
+        default=16 << 20,
+        metavar="BYTES",
+        help="limit of one message (default 16777216)",
+    )
+    parser.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS", help="the server's command"
     )
     return parser
@@ -94,6 +101,7 @@ def _settings(options: argparse.Namespace, directory: Path, port: int) -> Settin
         host=options.host,
         port=port,
         call_timeout=options.call_timeout,
+        max_message_bytes=options.max_message_bytes,
     )
 
 
