@@ -1,56 +1,89 @@
-"""Command line: `python -m devcluster COMMAND`."""
+"""`python -m devcluster COMMAND`. People read standard error; standard output has answers only."""
 
 import argparse
 import sys
 from collections.abc import Callable
 
-from devcluster import debian, gotools, layout, say
-from devcluster.node import Node
+from devcluster import cluster, gotools, install, layout, say
 
 
-def up(_: argparse.Namespace) -> None:
-    """Bring the cluster up."""
-    debian.become_root()
-    Node(layout.of_user()).up()
+def up(where: layout.Layout) -> None:
+    """bring the cluster up"""
+    chosen = cluster.choose(where)
+    chosen.become_able()
+    chosen.up()
 
 
-def down(_: argparse.Namespace) -> None:
-    """Stop the cluster."""
-    debian.become_root()
-    Node(layout.of_user()).down()
+def down(where: layout.Layout) -> None:
+    """stop the cluster and remove what it left"""
+    chosen = cluster.choose(where)
+    chosen.become_able()
+    chosen.down()
 
 
-def kubeconfig(_: argparse.Namespace) -> None:
-    """Print the kubeconfig's path."""
-    print(layout.of_user().kubeconfig)
+def status(where: layout.Layout) -> None:
+    """say what runs"""
+    print("\n".join(cluster.choose(where).status()))
 
 
-def status(_: argparse.Namespace) -> None:
-    """Say what runs."""
-    print("\n".join(Node(layout.of_user()).status()))
+def kubeconfig(where: layout.Layout) -> None:
+    """print the kubeconfig's path"""
+    print(where.kubeconfig)
 
 
-def tool(arguments: argparse.Namespace) -> None:
-    """Print the path of a program."""
-    print(gotools.tool(arguments.name, layout.of_user()))
+def images(where: layout.Layout) -> None:
+    """build the images that changed"""
+    cluster.choose(where).become_able()
+    install.build(where)
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
-    command.__name__: command for command in (up, down, kubeconfig, status, tool)
+def load(where: layout.Layout) -> None:
+    """build the images that changed and give them to the cluster"""
+    chosen = cluster.choose(where)
+    chosen.become_able()
+    install.load(chosen, install.build(where))
+
+
+def install_operator(where: layout.Layout) -> None:
+    """build and load the images that changed, install or upgrade the operator"""
+    chosen = cluster.choose(where)
+    chosen.become_able()
+    references = install.build(where)
+    install.load(chosen, references)
+    install.install(chosen, where, references)
+
+
+COMMANDS: dict[str, Callable[[layout.Layout], None]] = {
+    "up": up,
+    "down": down,
+    "status": status,
+    "kubeconfig": kubeconfig,
+    "images": images,
+    "load": load,
+    "install": install_operator,
 }
 
 
-def main() -> int:
-    """Run one command; 1 if it failed for a reason that was told."""
+def parse(words: list[str]) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="devcluster", description=__doc__)
-    subparsers = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", required=True)
     for name, command in COMMANDS.items():
-        sub = subparsers.add_parser(name, help=command.__doc__)
-        if name == "tool":
-            sub.add_argument("name", choices=gotools.names())
-    arguments = parser.parse_args()
+        commands.add_parser(name, help=command.__doc__)
+    tool = commands.add_parser("tool", help="print the path of a program, built now if need be")
+    tool.add_argument("name", choices=gotools.names())
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    """Run one command; 1 if it failed for a reason that was told."""
+    arguments = parse(words)
+    where = layout.of_user()
     try:
-        COMMANDS[arguments.command](arguments)
+        if arguments.command == "tool":
+            print(gotools.tool(arguments.name, where))
+        else:
+            COMMANDS[arguments.command](where)
     except say.ClusterError as error:
         say.line(f"devcluster: {error}")
         return 1
@@ -58,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

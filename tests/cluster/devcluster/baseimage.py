@@ -30,7 +30,8 @@ TARGETS = "$(ORIGIN)|$(REPO_URI)|$(COMPONENT)|$(CODENAME)|$(CREATED_BY)"
 
 
 def choose_mirror(targets: str) -> tuple[str, str]:
-    """Suite and mirror, from `apt-get indextargets` in the format above: the mirror that this machine uses itself.
+    """Suite and mirror, from `apt-get indextargets` in the format above: the mirror that this machine uses.
+
     Debian 13 has the Python that the images are made for; another distribution's own release has to do.
 
     Raises:

@@ -1,7 +1,7 @@
-"""What this machine knows about reaching the package registries, for images that must reach them the same way.
+"""What this machine knows about reaching the package registries, for images that must reach them too.
 
-A locked-down machine has a certificate authority of its own, or a mirror; an image built here from a bare Debian knows
-neither. Only where to fetch from is taken over: no credentials, no local folders.
+A locked-down machine has a certificate authority of its own, or a mirror; an image built here from a bare
+Debian knows neither. Only where to fetch from is taken over: no credentials, no local folders.
 """
 
 import os

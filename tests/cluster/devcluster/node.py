@@ -6,6 +6,7 @@ import shutil
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 
 from devcluster import (
@@ -60,6 +61,10 @@ class Node:
         self.where = where
         self.processes = processes.Supervisor(where.pids, where.state / "logs")
 
+    def become_able(self) -> None:
+        """Containers and networks need root."""
+        debian.become_root()
+
     def up(self) -> None:
         """Bring the node up. If it is healthy, do nothing; if not, clear what a crash left and start anew."""
         if self.is_healthy():
@@ -103,6 +108,15 @@ class Node:
         """A line per program, then the node's health."""
         lines = [f"{name:24} {'runs' if self.processes.alive(name) else 'stopped'}" for name in PROGRAMS]
         return [*lines, f"{'cluster':24} {'healthy' if self.is_healthy() else 'not healthy'}"]
+
+    def load(self, references: Mapping[str, str]) -> None:
+        """Copy images from buildah's store that containerd does not have; a second name for each."""
+        present = shell.run(smallimages.ctr(self.where, "images", "list", "--quiet")).split()
+        for reference, alias in references.items():
+            if reference not in present:
+                with say.step(f"loading {reference}"):
+                    smallimages.transfer(self.where, reference)
+            shell.run(smallimages.ctr(self.where, "images", "tag", "--force", reference, alias))
 
     def kubectl(self, *words: str, text_in: str | None = None) -> str:
         """Run kubectl as administrator."""

@@ -68,6 +68,14 @@ def load(where: Layout) -> None:
             shell.run(ctr(where, "images", "import", path))
 
 
+def transfer(where: Layout, image: str) -> None:
+    """Copy one image from buildah's store to containerd's."""
+    with tempfile.TemporaryDirectory(dir=where.cache) as folder:
+        path = Path(folder, "image.tar")
+        shell.run(buildah(where, "push", image, f"docker-archive:{path}:{image}"))
+        shell.run(ctr(where, "images", "import", path))
+
+
 def _archives(where: Layout) -> dict[str, Path]:
     from devcluster import gotools
 

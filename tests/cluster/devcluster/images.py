@@ -1,0 +1,99 @@
+"""The product's images and the test image: built when their inputs change, named by a hash of these."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import gotools, say
+from devcluster.engines import Engine
+from devcluster.layout import REPOSITORY, Layout
+
+REGISTRY = "localhost"
+LAUNCHER = REPOSITORY / "build/mcp-launcher"
+LAUNCHER_SOURCE = REPOSITORY / "sidecar/launcher"
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image; its `inputs` (files and folders of the repository); its `base` (another of these)."""
+
+    name: str
+    dockerfile: str
+    inputs: tuple[str, ...]
+    base: str = ""
+
+    @property
+    def repository(self) -> str:
+        """Name without tag."""
+        return f"{REGISTRY}/mcpserver-operator/{self.name}"
+
+    @property
+    def alias(self) -> str:
+        """The name under which people and tests find the newest build."""
+        return f"{self.repository}:dev"
+
+
+IMAGES = (
+    Image(
+        "operator",
+        "operator/Dockerfile",
+        ("requirements/operator.txt", "operator/mcp_operator", "sidecar/mcp_relay_api"),
+    ),
+    Image(
+        "relay",
+        "sidecar/Dockerfile",
+        ("requirements/sidecar.txt", "sidecar/mcp_sidecar", "sidecar/mcp_relay_api", "build/mcp-launcher"),
+    ),
+    Image("runtime", "sidecar/runtime.Dockerfile", ("requirements/runtime.txt",)),
+    Image(
+        "testserver",
+        "tests/e2e/testserver.Dockerfile",
+        ("requirements/testserver.txt", "tests/e2e/servers"),
+        base="runtime",
+    ),
+)
+
+
+def digest(root: Path, inputs: tuple[str, ...], extra: str = "") -> str:
+    """Twelve hexadecimal digits over names and contents of `inputs` below `root`, and `extra`."""
+    total = hashlib.sha256(extra.encode())
+    for name in inputs:
+        path = root / name
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        for file in files:
+            if "__pycache__" not in file.parts:
+                total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
+    return total.hexdigest()[:12]
+
+
+def build_all(engine: Engine, where: Layout) -> dict[str, str]:
+    """Build what changed; image name to full reference, such as `localhost/…/relay:dev-0123456789ab`."""
+    arguments = engine.prepare()
+    with say.step("building the launcher"):
+        gotools.build_launcher(LAUNCHER_SOURCE, LAUNCHER)
+    references: dict[str, str] = {}
+    for image in IMAGES:
+        chosen = {"BASE_IMAGE": references[image.base]} if image.base else arguments
+        references[image.name] = _build(engine, where, image, chosen)
+    return references
+
+
+def _build(engine: Engine, where: Layout, image: Image, arguments: Mapping[str, str]) -> str:
+    base = arguments.get("BASE_IMAGE", "")
+    extra = f"{base}={engine.fingerprint(base) if base else ''}"
+    reference = f"{image.repository}:dev-{digest(REPOSITORY, (image.dockerfile, *image.inputs), extra)}"
+    if not engine.fingerprint(reference):
+        with say.step(f"building image {image.name}"):
+            dockerfile = REPOSITORY / image.dockerfile
+            engine.build(dockerfile, reference, arguments, where.logs / f"image-{image.name}.log")
+    engine.tag(reference, image.alias)
+    _forget_older(engine, image, reference)
+    say.line(f"    {reference}  {engine.size(reference)}")
+    return reference
+
+
+def _forget_older(engine: Engine, image: Image, current: str) -> None:
+    for tag in engine.tags(image.repository):
+        if tag.startswith("dev-") and not current.endswith(f":{tag}"):
+            engine.remove(f"{image.repository}:{tag}")

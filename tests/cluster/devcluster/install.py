@@ -1,0 +1,43 @@
+"""The operator by Helm, from locally built images."""
+
+from collections.abc import Mapping
+
+from devcluster import engines, gotools, images, say, shell
+from devcluster.cluster import Cluster
+from devcluster.layout import REPOSITORY, Layout
+
+RELEASE = "mcpserver-operator"
+NAMESPACE = "mcp-system"
+SECONDS = 120
+
+
+def build(where: Layout) -> dict[str, str]:
+    """Build the images that changed; image name to reference."""
+    return images.build_all(engines.choose(where), where)
+
+
+def load(cluster: Cluster, references: Mapping[str, str]) -> None:
+    """Give the images to the cluster, also under their short-lived `:dev` names."""
+    aliases = {image.name: image.alias for image in images.IMAGES}
+    cluster.load({reference: aliases[name] for name, reference in references.items()})
+
+
+def settings(references: Mapping[str, str]) -> dict[str, str]:
+    """Values of the chart. Tags follow the images' contents, so an upgrade rolls what changed, no more."""
+    tags = {name: reference.rpartition(":")[2] for name, reference in references.items()}
+    return {
+        "imageRegistry": images.REGISTRY,
+        "image.tag": tags["operator"],
+        "relay.image.tag": tags["relay"],
+        "runtime.image.tag": tags["runtime"],
+    }
+
+
+def install(cluster: Cluster, where: Layout, references: Mapping[str, str]) -> None:
+    """Install or upgrade the release and wait until the operator is available."""
+    helm = gotools.tool("helm", where)
+    values = [f"--set-string={name}={value}" for name, value in settings(references).items()]
+    options = ["--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS}s", *values]
+    with say.step("installing the operator with Helm"):
+        target = (helm, f"--kubeconfig={where.kubeconfig}", f"--namespace={NAMESPACE}")
+        shell.run([*target, "upgrade", "--install", RELEASE, REPOSITORY / "helm", *options])
