@@ -76,3 +76,25 @@ bench: $(VENV)/.ready ## measure on loopback (with peers) and in the cluster; fi
 	@PYTHONPATH=tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
 	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json
+
+images: $(VENV)/.ready ## build the images that changed, by docker or buildah
+	@$(DEV) images
+
+cluster: $(VENV)/.ready ## cluster up, images built and loaded, operator installed; quick if nothing changed
+	@$(DEV) up
+	@$(DEV) install
+
+cluster-down: $(VENV)/.ready ## stop the cluster and remove what it left; caches stay
+	@$(DEV) down
+
+kubeconfig: $(VENV)/.ready ## print the path of the cluster's kubeconfig
+	@$(DEV) kubeconfig
+
+demo: $(VENV)/.ready ## cluster, operator, two public servers, a tool call of each from a pod and from here
+	@$(DEV) up
+	@$(DEV) install
+	@$(DEV) demo
+
+clean: ## stop the cluster; remove what was built, the environment, and every cache of this project
+	@test ! -x $(BIN)/python || $(DEV) clean
+	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(VENV)

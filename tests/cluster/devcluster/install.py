@@ -40,4 +40,23 @@ def install(cluster: Cluster, where: Layout, references: Mapping[str, str]) -> N
     options = ["--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS}s", *values]
     with say.step("installing the operator with Helm"):
         target = (helm, f"--kubeconfig={where.kubeconfig}", f"--namespace={NAMESPACE}")
-        shell.run([*target, "upgrade", "--install", RELEASE, REPOSITORY / "helm", *options])
+        try:
+            shell.run([*target, "upgrade", "--install", RELEASE, REPOSITORY / "helm", *options])
+        except say.ClusterError as error:
+            raise say.ClusterError(f"{error}\n{explain(cluster)}") from None
+
+
+def explain(cluster: Cluster) -> str:
+    """What the cluster says of the operator's pods, for an installation that failed."""
+    inside = f"--namespace={NAMESPACE}"
+    questions = (
+        ("get", "pods", "--output=wide"),
+        ("logs", "--selector=app.kubernetes.io/component=operator", "--tail=15"),
+    )
+    answers = []
+    for words in questions:
+        try:
+            answers.append(cluster.kubectl(inside, *words))
+        except say.ClusterError as error:
+            answers.append(str(error))
+    return "\n".join(answers)
