@@ -59,10 +59,6 @@ app.kubernetes.io/part-of: mcpserver-operator
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete]
-# The readiness gate, by which the Service knows that the session is up.
-- apiGroups: [""]
-  resources: [pods/status]
-  verbs: [patch]
 # Written by server-side apply; they go with their owner.
 - apiGroups: [""]
   resources: [services, secrets]
@@ -71,11 +67,8 @@ app.kubernetes.io/part-of: mcpserver-operator
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch]
-# The node's words about a pod that does not start.
-- apiGroups: [""]
-  resources: [events]
-  verbs: [list]
+# Events of its own, and the node's words about a pod that does not start.
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create]
+  verbs: [create, list]
 {{- end }}

@@ -161,7 +161,12 @@ def registry(operator: Operator) -> kopf.OperatorRegistry:
     async def login(**_: Any) -> kopf.ConnectionInfo:
         return _connection(await operator.kube.access())
 
+    async def cleanup(**_: Any) -> None:
+        await operator.close()
+
     kopf.on.login(registry=found, id="login")(login)
+    # kopf would wait for our runs and polls to end by themselves.
+    kopf.on.cleanup(registry=found, id="close")(cleanup)
     watching.register(found, operator.watcher)
     return found
 

@@ -43,12 +43,10 @@ ALLOWED = {
     ("mcp-session.dev", "mcpservers/status"): {"patch"},
     ("mcp-session.dev", "mcpservers/finalizers"): {"update"},
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
-    ("", "pods/status"): {"patch"},
     ("", "services"): {"get", "list", "watch", "create", "patch"},
     ("", "secrets"): {"get", "list", "watch", "create", "patch"},
     ("", "configmaps"): {"get", "list", "watch"},
-    ("", "events"): {"list"},
-    ("events.k8s.io", "events"): {"create"},
+    ("events.k8s.io", "events"): {"create", "list"},
 }
 
 

@@ -145,13 +145,6 @@ class Kube:
             path, "application/merge-patch+json", body, [("fieldManager", FIELD_MANAGER)]
         )
 
-    async def patch_condition(self, kind: Kind, namespace: str, name: str, uid: str, condition: Json) -> Json:
-        """Set one condition of this very object; others stay."""
-        body = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
-        path = kind.path(namespace, name, "status")
-        content = "application/strategic-merge-patch+json"
-        return await self._patch(path, content, body, [("fieldManager", FIELD_MANAGER)])
-
     async def _patch(self, path: str, content: str, body: Json, query: list[tuple[str, str]]) -> Json:
         return await self._request("PATCH", path, body=body, query=query, headers={"Content-Type": content})
 

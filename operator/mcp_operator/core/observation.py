@@ -57,8 +57,6 @@ class PodFacts:
     unschedulable: str = ""
     """The scheduler's message while no node takes the pod."""
     ready: bool = False
-    gate: bool | None = None
-    """Our readiness gate; None before it was set."""
     created_at: datetime | None = None
     unknown_since: datetime | None = None
     """Since when the node has not reported; None while it does."""

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from mcp_operator.core import times
-from mcp_operator.core.api import SESSION_GATE
 from mcp_operator.core.naming import CONFIG_HASH, EPOCH, RELAY_CONTAINER, SERVER_CONTAINER
 from mcp_operator.core.observation import ContainerFacts, ContainerState, PodFacts
 
@@ -32,7 +31,6 @@ def facts(pod: Json) -> PodFacts:
         scheduled=bool(spec.get("nodeName")),
         unschedulable=_unschedulable(scheduled),
         ready=conditions.get("Ready", {}).get("status") == "True",
-        gate=_gate(conditions.get(SESSION_GATE)),
         created_at=times.parse(meta.get("creationTimestamp")),
         unknown_since=_unknown_since(status.get("phase"), conditions.get("Ready", {})),
         node_grace_seconds=_node_grace(spec.get("tolerations", ())),
@@ -43,10 +41,6 @@ def facts(pod: Json) -> PodFacts:
 
 def _epoch(label: str) -> int:
     return int(label) if label.isdecimal() else 0
-
-
-def _gate(condition: Json | None) -> bool | None:
-    return None if condition is None else condition.get("status") == "True"
 
 
 def _unschedulable(condition: Json) -> str:

@@ -70,7 +70,6 @@ class Reconciler:
             self._log(key, plan)
             outcome = await self._executor.execute(scene, plan)
             self._metrics.did(outcome.plan)
-            await self._open_gate(scene, outcome)
             self._follow(key, scene)
             later = await self._report(key, scene, outcome)
         return self._delay(outcome.plan.look_again, later)
@@ -86,12 +85,6 @@ class Reconciler:
         if self._plans.get(key) != told:
             self._plans[key] = told
             logger.info("%s/%s: %s", *key, told)
-
-    async def _open_gate(self, scene: Scene, outcome: Outcome) -> None:
-        pod = scene.seen.pod
-        if pod is not None and pod.server.running and outcome.plan.create_epoch is None:
-            is_open = status.verified(scene.seen, outcome.plan) is not None
-            await self._executor.open_gate(scene, pod, is_open)
 
     def _follow(self, key: Key, scene: Scene) -> None:
         """Watch the relay of the newest pod, once it has an address and until it ends."""

@@ -9,8 +9,6 @@ from typing import Any
 from mcp_operator.adapters.errors import ConflictError, RefusedError
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.adapters.kube import Kube
-from mcp_operator.core.api import SESSION_GATE, Reason
-from mcp_operator.core.api.model import rfc3339
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.refusal import Refusal, refused
@@ -63,21 +61,6 @@ class Executor:
         if plan.reconnect and scene.seen.pod is not None:
             await self._reconnect(scene.seen.pod.uid)
         return outcome
-
-    async def open_gate(self, scene: Scene, pod: PodFacts, is_open: bool) -> None:
-        """Let the Service send clients to the pod, or no longer. Nothing is written twice."""
-        if pod.gate is is_open or (pod.gate is None and not is_open) or pod.deleting or pod.ended:
-            return
-        reason = Reason.INITIALIZED if is_open else Reason.SESSION_LOST
-        condition = {
-            "type": SESSION_GATE,
-            "status": "True" if is_open else "False",
-            "reason": reason.value,
-            "message": "the session is initialised" if is_open else "the session is not usable",
-            "lastTransitionTime": rfc3339(scene.seen.now.replace(microsecond=0)),
-        }
-        answer = await self._kube.patch_condition(PODS, scene.owner.namespace, pod.name, pod.uid, condition)
-        self._cache.put(PODS, answer)
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
         if pod.deleting:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from mcp_operator.core import naming
-from mcp_operator.core.api import RESTART_ANNOTATION, SESSION_GATE, MCPServerSpec
+from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec
 from mcp_operator.manifests import identity, names, relay, security, server, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
@@ -28,7 +28,6 @@ def template(owner: Owner, spec: MCPServerSpec, settings: Settings, restarted_at
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "readinessGates": [{"conditionType": SESSION_GATE}],
         "securityContext": security.pod(spec.pod_security_context),
         "initContainers": [relay.build(owner, spec, settings)],
         "containers": [server.build(spec, settings)],

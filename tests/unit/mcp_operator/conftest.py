@@ -54,7 +54,6 @@ class World:
             ip="10.0.0.1",
             scheduled=True,
             ready=True,
-            gate=True,
             created_at=ago(61),
             server=self.running(),
             relay=self.running(),
@@ -63,7 +62,7 @@ class World:
 
     def pending(self, server: ContainerFacts | None = None, **changes: Any) -> PodFacts:
         relay = self.running() if server is not None else ContainerFacts()
-        fresh = {"phase": "Pending", "ready": False, "gate": None, "ip": None, "created_at": ago(1)}
+        fresh = {"phase": "Pending", "ready": False, "ip": None, "created_at": ago(1)}
         return self.pod(**{**fresh, "relay": relay, "server": server or ContainerFacts(), **changes})
 
     def report(self, **changes: Any) -> RelayStatus:

@@ -19,7 +19,6 @@ from mcp_operator.core.api.identity import (
     PLURAL,
     RESERVED_VOLUMES,
     RESTART_ANNOTATION,
-    SESSION_GATE,
     VERSION,
 )
 from mcp_operator.core.api.spec import MCPServerSpec
@@ -33,7 +32,6 @@ __all__ = [
     "PLURAL",
     "RESERVED_VOLUMES",
     "RESTART_ANNOTATION",
-    "SESSION_GATE",
     "VERSION",
     "AuthType",
     "ConditionStatus",

@@ -21,6 +21,3 @@ RESERVED_VOLUMES: Final = ("bridge", "state", "secrets", "home", "tmp")
 
 # Annotation on an MCPServer; any new value restarts the server and resets its retries.
 RESTART_ANNOTATION: Final = f"{GROUP}/restartedAt"
-
-# Readiness gate of the pod: True while the session is initialised, so that the Service sends clients there.
-SESSION_GATE: Final = f"{GROUP}/session"
