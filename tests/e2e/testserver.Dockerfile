@@ -5,7 +5,7 @@ FROM ${BASE_IMAGE}
 USER 0
 COPY requirements/testserver.txt /tmp/requirements.txt
 RUN uv venv --quiet --python "$(command -v python3)" /opt/client \
- && uv pip install --quiet --no-cache --python /opt/client/bin/python --require-hashes -r /tmp/requirements.txt \
+ && uv pip install --quiet --no-cache --compile-bytecode --python /opt/client/bin/python --require-hashes -r /tmp/requirements.txt \
  && rm /tmp/requirements.txt
 COPY tests/e2e/servers/ /servers/
 USER 2000

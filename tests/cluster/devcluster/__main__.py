@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from devcluster import cluster, gotools, install, layout, say
+from devcluster import cleaning, cluster, demo, gotools, install, layout, say
 
 
 def up(where: layout.Layout) -> None:
@@ -53,6 +53,17 @@ def install_operator(where: layout.Layout) -> None:
     install.install(chosen, where, references)
 
 
+def demonstrate(where: layout.Layout) -> None:
+    """apply the examples and call their tools, from a pod and from here"""
+    demo.run(cluster.choose(where))
+
+
+def clean(where: layout.Layout) -> None:
+    """stop the cluster and remove every cache"""
+    down(where)
+    cleaning.remove_caches(where)
+
+
 COMMANDS: dict[str, Callable[[layout.Layout], None]] = {
     "up": up,
     "down": down,
@@ -61,6 +72,8 @@ COMMANDS: dict[str, Callable[[layout.Layout], None]] = {
     "images": images,
     "load": load,
     "install": install_operator,
+    "demo": demonstrate,
+    "clean": clean,
 }
 
 

@@ -27,6 +27,9 @@ class Cluster(Protocol):
     def load(self, references: Mapping[str, str]) -> None:
         """Give it images: reference in the image builder to the second name that it also gets."""
 
+    def kubectl_words(self, *words: str) -> list[str]:
+        """Argument list of kubectl as administrator."""
+
     def kubectl(self, *words: str, text_in: str | None = None) -> str:
         """Run kubectl as administrator."""
 

@@ -53,10 +53,14 @@ class Kind:
                     self._kind("load", "docker-image", f"--name={NAME}", reference)
             self._ctr("images", "tag", "--force", reference, alias)
 
-    def kubectl(self, *words: str, text_in: str | None = None) -> str:
-        """Run kubectl as administrator: the one on PATH, else the project's own."""
+    def kubectl_words(self, *words: str) -> list[str]:
+        """Argument list of kubectl as administrator: the one on PATH, else the project's own."""
         program = shutil.which("kubectl") or gotools.tool("kubectl", self.where)
-        return shell.run([program, f"--kubeconfig={self.where.kubeconfig}", *words], text_in=text_in)
+        return [str(program), f"--kubeconfig={self.where.kubeconfig}", *words]
+
+    def kubectl(self, *words: str, text_in: str | None = None) -> str:
+        """Run kubectl as administrator."""
+        return shell.run(self.kubectl_words(*words), text_in=text_in)
 
     def _exists(self) -> bool:
         return NAME in self._kind("get", "clusters").split()

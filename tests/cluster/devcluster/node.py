@@ -118,10 +118,13 @@ class Node:
                     smallimages.transfer(self.where, reference)
             shell.run(smallimages.ctr(self.where, "images", "tag", "--force", reference, alias))
 
+    def kubectl_words(self, *words: str) -> list[str]:
+        """Argument list of kubectl as administrator."""
+        return [str(gotools.tool("kubectl", self.where)), f"--kubeconfig={self.where.kubeconfig}", *words]
+
     def kubectl(self, *words: str, text_in: str | None = None) -> str:
         """Run kubectl as administrator."""
-        tool = gotools.tool("kubectl", self.where)
-        return shell.run([tool, f"--kubeconfig={self.where.kubeconfig}", *words], text_in=text_in)
+        return shell.run(self.kubectl_words(*words), text_in=text_in)
 
     def _configure(self) -> None:
         where = self.where
