@@ -483,6 +483,16 @@ CASES = [
         "outdated", RECREATE, Phase.RECREATING, Reason.CONFIGURATION_CHANGED, creates=2, deletes=("mcp-time-1",),
     ),
     Case(
+        "a pod made a moment ago is not replaced at once: two operators must not fight without pause",
+        lambda w: {"config_hash": "other.refs", "pods": (w.pod(created_at=w.ago(1)),)},
+        "outdated", RECREATE, Phase.RECREATING, Reason.CONFIGURATION_CHANGED, again=2,
+    ),
+    Case(
+        "a Secret that changes right after the start is taken up at once",
+        lambda w: {"config_hash": "spec.new", "pods": (w.pod(created_at=w.ago(1)),)},
+        "outdated", RECREATE, Phase.RECREATING, Reason.CONFIGURATION_CHANGED, creates=2, deletes=("mcp-time-1",),
+    ),
+    Case(
         "another configuration resets a used-up budget at once",
         lambda w: {
             "config_hash": "spec.other",

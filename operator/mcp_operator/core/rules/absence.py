@@ -1,12 +1,15 @@
 """Rows about a pod that is not there, is going away, or is not the one that the spec asks for."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from mcp_operator.core.api import ErrorPhase, Reason
+from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.row import Case, Row, back_off, create, give_up, recreate
 
 # Stages in which no retry can help: only a change, or the slow attempt.
+CALM_SECONDS = 3
 HOPELESS = frozenset({ErrorPhase.SANDBOX})
 
 
@@ -53,7 +56,26 @@ def _outdated(case: Case) -> Plan | None:
     if _only_lost_references(case, pod.config_hash) and not pod.server.terminated and not pod.ended:
         return None
     message = "the spec, a referenced Secret or ConfigMap, or the restart annotation changed"
+    calm = _calm_until(case, pod)
+    if calm is not None:
+        return replace(
+            back_off(case, None, case.budget),
+            reason=Reason.CONFIGURATION_CHANGED,
+            message=message,
+            look_again=calm,
+        )
     return recreate(case, Reason.CONFIGURATION_CHANGED, message)
+
+
+def _calm_until(case: Case, pod: PodFacts) -> datetime | None:
+    """When a pod that was made a moment ago from another spec may be replaced; None: now.
+
+    Two operators with different settings, run by accident, would replace each other's pods without pause.
+    """
+    if pod.created_at is None or pod.config_hash.split(".")[0] == case.seen.config_hash.split(".")[0]:
+        return None
+    until = pod.created_at + timedelta(seconds=CALM_SECONDS)
+    return until if until > case.now else None
 
 
 def _only_lost_references(case: Case, old_hash: str) -> bool:
