@@ -26,24 +26,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="needs a cluster: run `make e2e`"))
 
 
-@pytest.fixture(scope="session")
-def cluster() -> str:
-    """The path of the kubeconfig; fails clearly when there is no cluster with the operator in it."""
-    path = str(k.kubeconfig_path())
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End at once, with one message, when the tests are asked for and the cluster is missing."""
+    if not session.config.getoption("--e2e", default=False) or hasattr(session.config, "workerinput"):
+        return
+    try:
+        path = k.kubeconfig_path()
+    except RuntimeError as error:
+        pytest.exit(str(error), returncode=2)
     done = node.kubectl("get", "crd", "mcpservers.mcp-session.dev", "-o", "name", check=False)
     if done.returncode:
-        pytest.fail(f"no cluster with the operator behind {path}: run `make cluster` first. {done.stderr}")
-    return path
+        pytest.exit(
+            f"no cluster with the operator behind {path}: run `make cluster`. {done.stderr}", returncode=2
+        )
 
 
 @pytest.fixture
-async def kube(cluster: str) -> AsyncIterator[k.Kube]:
+async def kube() -> AsyncIterator[k.Kube]:
     async with k.Kube(k.kubeconfig_path()) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def namespace(cluster: str, request: pytest.FixtureRequest) -> Iterator[str]:
+def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     """One namespace for the tests of a module (and of one worker)."""
     prefix = request.path.stem.removeprefix("test_").replace("_", "-")
     name = node.make_namespace(prefix)
@@ -52,7 +57,7 @@ def namespace(cluster: str, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def fresh_namespace(cluster: str) -> Iterator[str]:
+def fresh_namespace() -> Iterator[str]:
     """A namespace of the test's own, which it may delete."""
     name = node.make_namespace("fresh")
     yield name

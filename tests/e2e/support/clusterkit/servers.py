@@ -154,7 +154,9 @@ class Server:
 
     async def client(self, *, connect: bool = True) -> McpClient:
         """A client with the resource's token, and with its own session unless `connect` is False."""
-        client = McpClient(await self.endpoint(), await self.token())
+        endpoint = await self.endpoint()
+        await reachable(endpoint)
+        client = McpClient(endpoint, await self.token())
         if connect:
             await client.connect()
         return client
@@ -198,6 +200,23 @@ class Servers:
         for server in self.made:
             await server.close()
             await server.delete()
+
+
+async def reachable(endpoint: Endpoint, within: float = 5) -> None:
+    """Wait until the node's proxy lets connections to a Service through.
+
+    It follows the Service's endpoints with a delay of up to a second that no API shows.
+    """
+    async with asyncio.timeout(within):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(endpoint.address, endpoint.port)
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.02)
+                continue
+            writer.close()
+            await writer.wait_closed()
+            return
 
 
 def owned_by(item: Json, uid: str) -> bool:
