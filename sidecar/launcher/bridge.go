@@ -8,13 +8,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 const (
 	readBytes = 64 << 10
-	// How long the launcher waits at the end for a relay that takes nothing, and for one that is slow.
-	deliveryStall = 300 * time.Millisecond
+	// At the end the launcher waits for a relay as long as it reads something in every deliveryStall, up to deliveryLimit.
+	deliveryStall = 200 * time.Millisecond
 	deliveryLimit = 3 * time.Second
+	// hangUpPatience is how long a relay may take to close its side when it has everything.
+	hangUpPatience = 300 * time.Millisecond
 	// The same with no relay there, when only the pipes have to run dry.
 	unheardStall = 50 * time.Millisecond
 )
@@ -43,6 +46,16 @@ func (c *conn) interrupt() {
 	_ = syscall.Shutdown(c.fd, syscall.SHUT_RDWR)
 }
 
+// unread is the memory of what the peer has not read yet, 0 where the system does not tell.
+func (c *conn) unread() int {
+	var size int32
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(c.fd), syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&size)))
+	if errno != 0 {
+		return 0
+	}
+	return int(size)
+}
+
 // bridge serves the pipes of the server to one relay at a time.
 type bridge struct {
 	opts     options
@@ -55,10 +68,9 @@ type bridge struct {
 	drained chan struct{} // the relay says that no call is open any more
 	gone    chan struct{} // a connection ended
 
-	mu          sync.Mutex
-	current     *conn
-	terminating bool
-	noStdout    bool
+	mu       sync.Mutex
+	current  *conn
+	standing [][]byte // events that every later relay is told, too
 }
 
 // listen opens the socket, accessible to the launcher's user and group. It gets its name when it can be connected to,
@@ -129,19 +141,8 @@ func (b *bridge) attach(c *conn) {
 	defer b.mu.Unlock()
 	b.current = c
 	b.stdin.adopt(c)
-	greetings := [][]byte{controlLine(b.hello)}
-	if b.terminating {
-		greetings = append(greetings, b.terminatingLine())
-	}
-	if b.noStdout {
-		greetings = append(greetings, controlLine(plainEvent{"stdout-closed"}))
-	}
-	b.out.plug(c, greetings...)
+	b.out.plug(c, append([][]byte{controlLine(b.hello)}, b.standing...)...)
 	go b.receive(c)
-}
-
-func (b *bridge) terminatingLine() []byte {
-	return controlLine(terminatingEvent{"terminating", b.opts.drain.Seconds()})
 }
 
 // receive forwards the lines of one connection to the server's stdin until it ends.
@@ -223,67 +224,64 @@ func (b *bridge) announce(line []byte) {
 	b.out.flush()
 }
 
-// terminate tells the relay, and every later one, that the end is near.
-func (b *bridge) terminate() {
+// declare sends an event to the relay and to every later one.
+func (b *bridge) declare(event any) {
+	line := controlLine(event)
 	b.mu.Lock()
-	b.terminating = true
+	b.standing = append(b.standing, line)
 	b.mu.Unlock()
-	b.announce(b.terminatingLine())
-}
-
-// stdoutClosed tells the relay, and every later one, that nothing will come any more although the process lives.
-func (b *bridge) stdoutClosed() {
-	b.mu.Lock()
-	b.noStdout = true
-	b.mu.Unlock()
-	b.announce(controlLine(plainEvent{"stdout-closed"}))
+	b.announce(line)
 }
 
 // settle waits for the end of pump once the server is gone, as long as the relay takes what comes.
 func (b *bridge) settle(ended <-chan struct{}) {
-	limit := time.Now().Add(deliveryLimit)
-	for seen := int64(-1); time.Now().Before(limit); {
-		patience := deliveryStall
-		if !b.connected() {
-			patience = unheardStall
-		}
+	pause := deliveryStall
+	if !b.connected() {
+		pause = unheardStall
+	}
+	b.whileMoving(func() bool {
 		select {
 		case <-ended:
-			return
-		case <-time.After(patience):
+			return true
+		case <-time.After(pause):
+			return false
 		}
-		b.out.mu.Lock()
-		moved := b.out.end + b.out.sent
-		b.out.mu.Unlock()
-		if moved == seen {
-			return
-		}
-		seen = moved
-	}
+	})
 }
 
-// deliver sends the last event and waits for a connected relay to take it: as long as there is progress, and at most
-// deliveryStall for the relay to hang up.
+// deliver sends the last event and waits for a connected relay to take it.
 func (b *bridge) deliver(line []byte) {
 	b.announce(line)
 	if !b.connected() {
 		return
 	}
-	q, limit := b.out, time.Now().Add(deliveryLimit)
-	over := func() bool { return q.out == nil || q.empty() }
-	for seen, done := int64(-1), false; !done; {
-		deadline := time.Now().Add(deliveryStall)
-		if deadline.After(limit) {
-			deadline = limit
-		}
-		if !q.waitUntil(deadline, func() bool { return over() || q.sent > seen }) {
+	b.whileMoving(func() bool {
+		return b.out.waitUntil(time.Now().Add(deliveryStall), func() bool { return b.out.out == nil || b.out.empty() })
+	})
+	b.hangUp()
+}
+
+// whileMoving repeats a step until it says that it is done, nothing moved meanwhile, or deliveryLimit is over.
+func (b *bridge) whileMoving(done func() bool) {
+	limit := time.Now().Add(deliveryLimit)
+	for seen := b.moved(); !done() && time.Now().Before(limit); {
+		now := b.moved()
+		if now == seen {
 			return
 		}
-		q.mu.Lock()
-		seen, done = q.sent, over()
-		q.mu.Unlock()
+		seen = now
 	}
-	b.hangUp()
+}
+
+// moved is a number that changes whenever the server's output moves on: into the queue, to the socket, to the relay.
+func (b *bridge) moved() int64 {
+	b.out.mu.Lock()
+	defer b.out.mu.Unlock()
+	moved := b.out.end + b.out.sent
+	if c, ok := b.out.out.(*conn); ok {
+		moved -= int64(c.unread())
+	}
+	return moved
 }
 
 // hangUp ends the stream to the relay and waits for it to close its side: a connection that is closed with unread
@@ -294,7 +292,7 @@ func (b *bridge) hangUp() {
 		_ = syscall.Shutdown(c.fd, syscall.SHUT_WR) // fails if the relay is gone already
 	}
 	b.out.mu.Unlock()
-	timeout := time.After(deliveryStall)
+	timeout := time.After(hangUpPatience)
 	for b.connected() {
 		select {
 		case <-b.gone:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -21,7 +22,8 @@ func (q *queue) giveChunk(chunk []byte) {
 	}
 }
 
-// release gives back the chunks that hold nothing but forgotten bytes.
+// release gives back the chunks that hold nothing but forgotten bytes. (slices.Delete also clears what it cuts off: a
+// reference left there would keep the memory.)
 func (q *queue) release() {
 	q.noteSize()
 	if q.acked == q.end {
@@ -29,7 +31,7 @@ func (q *queue) release() {
 		for _, chunk := range q.chunks {
 			q.giveChunk(chunk)
 		}
-		q.chunks = q.chunks[:0]
+		q.chunks = slices.Delete(q.chunks, 0, len(q.chunks))
 		q.base = q.end
 		q.trim()
 		return
@@ -41,7 +43,7 @@ func (q *queue) release() {
 		free++
 	}
 	if free > 0 {
-		q.chunks = append(q.chunks[:0], q.chunks[free:]...)
+		q.chunks = slices.Delete(q.chunks, 0, free)
 	}
 }
 
@@ -55,7 +57,7 @@ func (q *queue) trimTail() {
 			break
 		}
 		q.giveChunk(q.chunks[last])
-		q.chunks = q.chunks[:last]
+		q.chunks = slices.Delete(q.chunks, last, last+1)
 	}
 	if len(q.chunks) == 0 {
 		q.base = q.end

@@ -67,7 +67,8 @@ func forms(value string) []string {
 func encodedForms(value string) []string {
 	var found []string
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		found = append(found, encoding.EncodeToString([]byte(value)))
+		found = append(found, encoding.EncodeToString([]byte(value)),
+			encoding.WithPadding(base64.StdPadding).EncodeToString([]byte(value)))
 		for before := range 3 {
 			text := encoding.EncodeToString([]byte(strings.Repeat("\x00", before) + value))
 			whole := (before + len(value)) / 3 * 4 // what later bytes cannot change

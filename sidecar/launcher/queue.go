@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -165,7 +166,7 @@ func (q *queue) advance(data []byte, isControl bool) {
 
 func (q *queue) dropControl(i int) {
 	q.controlBytes -= len(q.controls[i].data)
-	q.controls = append(q.controls[:i], q.controls[i+1:]...)
+	q.controls = slices.Delete(q.controls, i, i+1)
 }
 
 // pump sends until nothing is left, the sink breaks or, with wait false, would block. The caller holds mu.

@@ -19,7 +19,8 @@ type stdin struct {
 	closed bool  // the server reads no more: lines are discarded; guarded by queue.mu
 }
 
-// newStdin takes the writing end of the pipe. onClosed is called once if the server closes its end.
+// newStdin takes the writing end of the pipe. onClosed is called if the server closes its end, with
+// the queue locked: it must not wait.
 func newStdin(fd, maxLineBytes int, control func([]byte), onClosed func()) (*stdin, error) {
 	pipe, err := newPipeSink(fd)
 	if err != nil {
@@ -30,7 +31,7 @@ func newStdin(fd, maxLineBytes int, control func([]byte), onClosed func()) (*std
 		s.closed = true
 		s.queue.discard()
 		if !errors.Is(err, os.ErrClosed) {
-			go onClosed()
+			onClosed()
 		}
 	})
 	s.queue.out = pipe

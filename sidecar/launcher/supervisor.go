@@ -14,8 +14,8 @@ const (
 	killPatience = 2 * time.Second
 	// stderrPatience bounds the wait for the last bytes of stderr.
 	stderrPatience = 300 * time.Millisecond
-	// A server that ends closes stdout a little before its exit is seen; only later it is news.
-	stdoutClosedDelay = 200 * time.Millisecond
+	// A server that ends closes its pipes a little before its exit is seen; only later it is news.
+	closedDelay = 200 * time.Millisecond
 )
 
 // stage of the life of the server.
@@ -40,6 +40,7 @@ type supervisor struct {
 	status      chan syscall.WaitStatus
 	none        chan struct{} // closed when no descendant is left
 	stdoutEnded chan struct{}
+	stdinEnded  chan struct{} // closed when the server has closed its stdin
 
 	stage stage
 	timer <-chan time.Time // end of the stage
@@ -64,6 +65,7 @@ func run(opts options) exitFacts {
 		status:      make(chan syscall.WaitStatus, 1),
 		none:        make(chan struct{}),
 		stdoutEnded: make(chan struct{}),
+		stdinEnded:  make(chan struct{}),
 		stderr:      newStderrPump(newMasker(os.Environ(), opts.plainEnv)),
 	}
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -92,7 +94,7 @@ func (s *supervisor) start() error {
 		return err
 	}
 	s.bridge.hello.PID = s.process.pid
-	s.bridge.stdin, err = newStdin(s.process.stdin, s.opts.maxLineBytes, s.bridge.control, s.stdinClosed)
+	s.bridge.stdin, err = newStdin(s.process.stdin, s.opts.maxLineBytes, s.bridge.control, func() { close(s.stdinEnded) })
 	if err != nil {
 		return err
 	}
@@ -109,16 +111,10 @@ func newIncarnation() string {
 	return hex.EncodeToString(id[:])
 }
 
-// stdinClosed is called when the server has closed its stdin.
-func (s *supervisor) stdinClosed() {
-	logf("the server closed its stdin: what is sent to it is discarded")
-	s.bridge.announce(controlLine(plainEvent{"stdin-closed"}))
-}
-
 // supervise waits for the end of the server and, once it was told to end, of its descendants.
 func (s *supervisor) supervise() exitFacts {
-	stdoutEnded := s.stdoutEnded
-	var stdoutNews <-chan time.Time
+	stdoutEnded, stdinEnded := s.stdoutEnded, s.stdinEnded
+	var stdoutNews, stdinNews <-chan time.Time
 	for {
 		select {
 		case sig := <-s.signals:
@@ -134,12 +130,15 @@ func (s *supervisor) supervise() exitFacts {
 				s.advance()
 			}
 		case <-stdoutEnded:
-			stdoutEnded = nil
-			stdoutNews = time.After(stdoutClosedDelay)
+			stdoutEnded, stdoutNews = nil, time.After(closedDelay)
+		case <-stdinEnded:
+			stdinEnded, stdinNews = nil, time.After(closedDelay)
 		case <-stdoutNews:
-			if s.exit == nil {
-				s.bridge.stdoutClosed()
-			}
+			logf("the server closed its stdout and goes on")
+			s.bridge.declare(plainEvent{"stdout-closed"})
+		case <-stdinNews:
+			logf("the server closed its stdin: what is sent to it is discarded")
+			s.bridge.declare(plainEvent{"stdin-closed"})
 		case ws := <-s.status:
 			s.onExit(exitOf(ws))
 		case <-s.noneLeft():
@@ -180,7 +179,7 @@ func (s *supervisor) advance() {
 	s.stage++
 	switch s.stage {
 	case draining:
-		s.bridge.terminate()
+		s.bridge.declare(terminatingEvent{"terminating", s.opts.drain.Seconds()})
 		s.timer = time.After(s.opts.drain)
 		if !s.bridge.connected() {
 			s.advance()
