@@ -10,16 +10,14 @@ import (
 func (q *queue) takeChunk() []byte {
 	if n := len(q.spare); n > 0 {
 		chunk := q.spare[n-1]
-		q.spare = q.spare[:n-1]
+		q.spare = slices.Delete(q.spare, n-1, n)
 		return chunk
 	}
 	return make([]byte, 0, chunkBytes)
 }
 
 func (q *queue) giveChunk(chunk []byte) {
-	if len(q.spare) < spareChunks {
-		q.spare = append(q.spare, chunk[:0])
-	}
+	q.spare = append(q.spare, chunk[:0])
 }
 
 // release gives back the chunks that hold nothing but forgotten bytes. (slices.Delete also clears what it cuts off: a
@@ -66,13 +64,26 @@ func (q *queue) trimTail() {
 }
 
 func (q *queue) noteSize() {
-	q.trimWanted = q.trimWanted || len(q.chunks)*chunkBytes >= trimBytes
+	q.trimWanted = q.trimWanted || len(q.chunks) > 2*spareChunks
 }
 
 // trim gives memory back to the system some time after the queue was large: the server pays for it in the same limit.
 func (q *queue) trim() {
-	if q.trimWanted {
-		q.trimWanted = false
-		time.AfterFunc(trimDelay, debug.FreeOSMemory)
+	if !q.trimWanted {
+		return
 	}
+	q.trimWanted = false
+	if q.trimTimer == nil {
+		q.trimTimer = time.AfterFunc(trimDelay, q.trimNow)
+	}
+	q.trimTimer.Reset(trimDelay)
+}
+
+func (q *queue) trimNow() {
+	q.mu.Lock()
+	if n := len(q.spare); n > spareChunks {
+		q.spare = slices.Delete(q.spare, spareChunks, n)
+	}
+	q.mu.Unlock()
+	debug.FreeOSMemory()
 }

@@ -213,6 +213,19 @@ func (l *testLauncher) connect() *testRelay {
 	return relay
 }
 
+// tryConnect connects if the socket is there and reads the greeting.
+func (l *testLauncher) tryConnect() *testRelay {
+	conn, err := net.Dial("unix", l.socket)
+	if err != nil {
+		return nil
+	}
+	relay := &testRelay{conn: conn.(*net.UnixConn), reader: bufio.NewReaderSize(conn, 64<<10)}
+	if _, err := relay.read(); err != nil {
+		return nil
+	}
+	return relay
+}
+
 // line reads one line with its newline.
 func (r *testRelay) line() []byte {
 	r.t.Helper()

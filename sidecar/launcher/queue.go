@@ -10,11 +10,10 @@ import (
 
 const (
 	chunkBytes = 64 << 10
-	// spareChunks are kept for reuse; more go back to the runtime.
+	// spareChunks are kept for reuse for ever; a queue that held twice as many gives the others back to the system when
+	// it has not been that large again for trimDelay.
 	spareChunks = 16
-	// A queue that held this much has its memory given back to the system once it has been empty for trimDelay.
-	trimBytes = 4 << 20
-	trimDelay = 2 * time.Second
+	trimDelay   = 2 * time.Second
 )
 
 // sink takes the bytes of a queue.
@@ -57,6 +56,7 @@ type queue struct {
 	onBroken                    func(sink, error) // called with mu held, after out became nil
 	busy, blocked, switching    bool
 	trimWanted                  bool
+	trimTimer                   *time.Timer
 }
 
 func newQueue(limit int, onBroken func(sink, error)) *queue {
