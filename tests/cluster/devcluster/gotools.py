@@ -1,12 +1,9 @@
 """Programs built from Go modules, once per version, kept in the cache."""
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,15 +78,6 @@ def find_go() -> Path:
     return beside
 
 
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """One build of a thing at a time on this machine: a second caller waits, then finds it done."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def tool(name: str, where: layout.Layout) -> Path:
     """The path of a program, built now if this version is not in the cache.
 
@@ -102,7 +90,7 @@ def tool(name: str, where: layout.Layout) -> Path:
         raise say.ClusterError(f"unknown tool {name!r}; known: {', '.join(names())}")
     module = MODULES[name]
     target = where.tools / f"{name}-{module.version}" / name
-    with _lock(where.tools / f".{name}.lock"):
+    with shell.lock(where.tools / f".{name}.lock"):
         if not target.exists():
             with say.step(f"building {name} {module.version} (once, some minutes)"):
                 _install(module, target, where.logs / f"build-{name}.log")
@@ -140,7 +128,7 @@ def node_key(module: Path = NODE_MODULE) -> str:
 def _node(where: layout.Layout) -> Path:
     """The folder with Kubernetes' own programs: one binary under many names."""
     folder = where.tools / f"node-{KUBERNETES}-{node_key()}"
-    with _lock(where.tools / ".node.lock"):
+    with shell.lock(where.tools / ".node.lock"):
         if not folder.exists():
             with say.step(f"building Kubernetes {KUBERNETES} (once, about 5 minutes on 2 cores)"):
                 _build_node(folder, where.logs / "build-node.log")

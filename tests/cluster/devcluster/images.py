@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import gotools, say
+from devcluster import gotools, say, shell
 from devcluster.engines import Engine
 from devcluster.layout import REPOSITORY, Layout
 
@@ -69,6 +69,11 @@ def digest(root: Path, inputs: tuple[str, ...], extra: str = "") -> str:
 
 def build_all(engine: Engine, where: Layout) -> dict[str, str]:
     """Build what changed; image name to full reference, such as `localhost/…/relay:dev-0123456789ab`."""
+    with shell.lock(where.cache / ".images.lock"):
+        return _build_all(engine, where)
+
+
+def _build_all(engine: Engine, where: Layout) -> dict[str, str]:
     arguments = engine.prepare()
     with say.step("building the launcher"):
         gotools.build_launcher(LAUNCHER_SOURCE, LAUNCHER)

@@ -5,7 +5,8 @@ import functools
 import os
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from devcluster import configs, processes, shell
@@ -37,13 +38,31 @@ def unmount(roots: Iterable[Path]) -> int:
     return len(points)
 
 
+def is_shim_of(words: Sequence[str], socket: Path) -> bool:
+    """Whether a command line is that of a shim which reports to the containerd at `socket`."""
+    return Path(words[0]).name.startswith("containerd-shim") and ("-address", str(socket)) in pairwise(words)
+
+
+def _all_pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
 def shim_pids(where: Layout) -> list[int]:
-    """Pids that containerd recorded for its shims, if they still are shims of this containerd."""
-    pids = []
-    for path in (where.run / "containerd").glob("io.containerd.runtime.v2.task/*/*/shim.pid"):
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            pids.append(int(path.read_text(encoding="utf-8")))
-    return [pid for pid in set(pids) if str(where.containerd_socket) in command_line(pid)]
+    """Shims of this node's containerd: they outlive it, and only their arguments tell whose they are."""
+    return [pid for pid in _all_pids() if is_shim_of(command_line(pid) or [""], where.containerd_socket)]
+
+
+def is_own_program(words: Sequence[str], where: Layout, names: Iterable[str]) -> bool:
+    """Whether a command line is that of one of the node's own long-running programs."""
+    program = Path(words[0])
+    if program.name == "containerd":
+        return str(where.etc / "containerd.toml") in words
+    return program.name in names and program.is_relative_to(where.tools)
+
+
+def stray_pids(where: Layout, names: Sequence[str]) -> list[int]:
+    """Programs of the node without a record: whoever started them was killed, or the records are lost."""
+    return [pid for pid in _all_pids() if is_own_program(command_line(pid) or [""], where, names)]
 
 
 def command_line(pid: int) -> list[str]:

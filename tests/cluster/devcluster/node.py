@@ -1,5 +1,6 @@
 """The local node: all of Kubernetes as plain processes on this machine."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -67,6 +68,10 @@ class Node:
 
     def up(self) -> None:
         """Bring the node up. If it is healthy, do nothing; if not, clear what a crash left and start anew."""
+        with self._lock():
+            self._up()
+
+    def _up(self) -> None:
         if self.is_healthy():
             say.line("==> the local node is up already")
             return
@@ -77,7 +82,7 @@ class Node:
             for name in (*PROGRAMS[1:], "kubectl", "pod-sweep", "coredns")
         }
         smallimages.build(self.where, tools["coredns"])
-        self.down()
+        self._down()
         with say.step("rendering configuration and keys"):
             self._configure()
         with say.step("starting etcd, API server and containerd"):
@@ -91,13 +96,24 @@ class Node:
 
     def down(self) -> None:
         """Stop the node and remove all it left, also after a crash. Images stay in the cache."""
+        with self._lock():
+            self._down()
+
+    def _lock(self) -> contextlib.AbstractContextManager[None]:
+        return shell.lock(self.where.cache / ".node.lock")
+
+    def _down(self) -> None:
         if not self._has_leftovers():
             return
         with say.step("stopping the local node and clearing what it left"):
             for name in reversed(PROGRAMS[1:]):
                 self.processes.stop(name, grace=3)
+            if not self.processes.alive("containerd"):
+                self.processes.stop("containerd")
+                leftovers.kill(leftovers.stray_pids(self.where, PROGRAMS))
             self._sweep_pods()
             self.processes.stop("containerd")
+            leftovers.kill(leftovers.stray_pids(self.where, PROGRAMS))
             self._clear()
 
     def is_healthy(self) -> bool:
@@ -224,7 +240,8 @@ class Node:
         )
 
     def _has_leftovers(self) -> bool:
-        return self.where.state.exists() or self.where.run.exists() or bool(leftovers.own_cgroups())
+        where = self.where
+        return where.state.exists() or where.run.exists() or bool(leftovers.own_cgroups())
 
     def _sweep_pods(self) -> None:
         """Have the container runtime take all pods down, starting it again if it died. What it cannot do is

@@ -1,11 +1,13 @@
 """Run other programs, with errors that show what they said."""
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +80,12 @@ def wait_until(what: str, ready: Callable[[], bool], seconds: float, every: floa
         if time.monotonic() > deadline:
             raise say.ClusterError(f"{what}: not within {seconds:.0f} s")
         time.sleep(every)
+
+
+@contextlib.contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """One at a time on this machine: a second caller waits, then mostly finds the work done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -12,14 +12,17 @@ import (
 	remote "k8s.io/cri-client/pkg"
 )
 
-const sweepers = 8
+const (
+	sweepers = 8
+	patience = 30 * time.Second
+)
 
 // sweep removes every pod that the container runtime at os.Args[1] knows, as the kubelet would remove a pod that the
 // API server no longer has: containers killed, network torn down, mounts gone. For stopping a node, and for starting
 // one after a crash.
 func sweep() error {
 	ctx := context.Background()
-	runtime, err := remote.NewRemoteRuntimeService(ctx, os.Args[1], time.Minute, nil, false)
+	runtime, err := connect(ctx, os.Args[1])
 	if err != nil {
 		return err
 	}
@@ -50,6 +53,18 @@ func sweep() error {
 	}
 	fmt.Println(len(sandboxes))
 	return nil
+}
+
+// connect waits until the runtime serves: after a crash it looks at all it finds of its former life first.
+func connect(ctx context.Context, endpoint string) (cri.RuntimeService, error) {
+	deadline := time.Now().Add(patience)
+	for {
+		runtime, err := remote.NewRemoteRuntimeService(ctx, endpoint, patience, nil, false)
+		if err == nil || time.Now().After(deadline) {
+			return runtime, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 func remove(ctx context.Context, runtime cri.RuntimeService, id string) error {
