@@ -17,7 +17,7 @@ class _Slot:
     """What is known about one key."""
 
     task: asyncio.Task[None] | None = None
-    started: float = 0.0
+    started: float | None = None
     again: bool = False
     failures: int = 0
     not_before: float = 0.0
@@ -61,7 +61,9 @@ class WorkQueue:
     def oldest(self) -> float:
         """Seconds since the start of the run that takes longest; 0 when none is running."""
         now = asyncio.get_running_loop().time()
-        return max((now - slot.started for slot in self._slots.values() if slot.started), default=0.0)
+        return max(
+            (now - slot.started for slot in self._slots.values() if slot.started is not None), default=0.0
+        )
 
     def busy(self) -> int:
         """Number of keys that run or wait for a permit."""
@@ -96,7 +98,7 @@ class WorkQueue:
             delay = self._back_off(slot)
             self._failed(key, error, delay)
         finally:
-            slot.started = 0.0
+            slot.started = None
             slot.task = None
         self._continue(key, slot, delay)
 

@@ -1,4 +1,4 @@
-"""A healthy world for the decision tests: one MCPServer, its pod, its relay; each test changes what it is about."""
+"""A healthy world for the decision tests; each of them changes what it is about."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcp_operator.core.api import MCPServerSpec, MCPServerStatus
+from mcp_operator.core.api import ErrorPhase, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.api.status import RecoveryStatus, SessionStatus
+from mcp_operator.core.decide import decide
 from mcp_operator.core.observation import ContainerFacts, ContainerState, Observation, PodFacts, RelayView
 from mcp_relay_api.status import RelayStatus
 
@@ -126,4 +127,15 @@ def world() -> World:
     return World()
 
 
-Change = Callable[[World], dict[str, Any]]
+@pytest.fixture
+def decided(world: World) -> Callable[[Callable[[World], dict[str, Any]], str, ErrorPhase | None], None]:
+    """Checks one row of the table; the same facts must give the same plan again."""
+
+    def check(change: Callable[[World], dict[str, Any]], expected: str, error: ErrorPhase | None) -> None:
+        seen = world.seen(**change(world))
+        plan = decide(seen)
+        assert str(plan) == expected
+        assert (plan.failure.phase if plan.failure else None) == error
+        assert decide(seen) == plan
+
+    return check

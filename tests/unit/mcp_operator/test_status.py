@@ -49,7 +49,8 @@ def test_a_connected_server_shows_its_session_its_address_and_its_tools(world: A
             "consecutiveFailures": 0, "configHash": "spec.refs",
         },
         "session": {
-            "podName": "mcp-time-1", "podUID": "pod-1", "epoch": 1, "since": "2026-01-31T11:59:00Z", "clients": 2,
+            "podName": "mcp-time-1", "podUID": "pod-1", "epoch": 1, "since": "2026-01-31T11:59:00Z",
+            "clients": 2,
             "protocolVersion": "2025-11-25", "serverInfo": {"name": "time", "version": "1.0"},
             "capabilities": ["tools", "tools.listChanged"],
         },
@@ -82,7 +83,8 @@ def test_a_server_that_exits_shows_why_when_and_what_comes_next(world: Any) -> N
         },
         "recovery": {
             "action": "Recreate", "attempt": 1, "maxRetries": 3, "nextAttemptTime": "2026-01-31T12:00:02Z",
-            "restarts": 0, "reconnects": 0, "consecutiveFailures": 1, "configHash": "spec.refs", "failedEpoch": 1,
+            "restarts": 0, "reconnects": 0, "consecutiveFailures": 1,
+            "configHash": "spec.refs", "failedEpoch": 1,
         },
         "session": {"podName": "mcp-time-1", "podUID": "pod-1", "epoch": 1},
     }  # fmt: skip

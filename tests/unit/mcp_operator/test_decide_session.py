@@ -1,0 +1,141 @@
+"""The decision table: a running server and what its relay says.
+
+A healthy server, what is changed, and the plan as it prints itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_operator.core.api import ErrorPhase
+from mcp_operator.core.observation import MissingReference, RelayView
+
+Json = dict[str, Any]
+Change = Callable[[Any], Json]
+
+
+def missing(**more: Any) -> tuple[MissingReference, ...]:
+    return (MissingReference("Secret", "keys", "spec.env[0].valueFrom.secretKeyRef", **more),)
+
+
+CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
+    (
+        "a process that starts is waited for until its deadline",
+        lambda w: {"pods": (w.pod(ready=False, server=w.running(30)),), "relay": w.connecting(30)},
+        "cold-start: Wait -> Connecting (Initializing) again=12:01:30",
+        None,
+    ),
+    (
+        "a relay that was not heard yet is no failure",
+        lambda w: {"relay": RelayView()},
+        "cold-start: Wait -> Connecting (Initializing)",
+        None,
+    ),
+    (
+        "a restarted relay that connects anew has the whole deadline",
+        lambda w: {"pods": (w.pod(server=w.running(4000)),), "relay": w.connecting(5)},
+        "cold-start: Wait -> Connecting (Initializing) again=12:01:55",
+        None,
+    ),
+    (
+        "a dropped transport is given a second",
+        lambda w: {"relay": RelayView(w.report(state="Dropped", session=None, since=w.ago(0.4).timestamp()))},
+        "dropped: Wait -> Reconnecting (TransportDropped) again=12:00:00",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a transport dropped for a second is reconnected, nothing is killed",
+        lambda w: {"relay": RelayView(w.report(state="Dropped", session=None, since=w.ago(1).timestamp()))},
+        "dropped: Reconnect -> Reconnecting (TransportDropped) again=12:00:05: reconnect",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "an unreachable relay is waited for, 1st time",
+        lambda w: {"relay": RelayView(w.report(), failures=1, message="refused")},
+        "unreachable: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "an unreachable relay is waited for, 2nd time",
+        lambda w: {"relay": RelayView(w.report(), failures=2, message="refused")},
+        "unreachable: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "an unreachable relay is reconnected, 3rd time, and the server stays",
+        lambda w: {"relay": RelayView(w.report(), failures=3, message="refused")},
+        "unreachable-for-long: Reconnect -> Reconnecting (RelayUnreachable) again=12:00:05: reconnect",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a connected server needs nothing",
+        lambda w: {},
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
+        "a session without the pod being ready is not shown as served",
+        lambda w: {"pods": (w.pod(ready=False),)},
+        "connected: Wait -> Connecting (Initialized)",
+        None,
+    ),
+    (
+        "a connected server keeps its count until it was stable for ten minutes",
+        lambda w: {"status": w.status(consecutive_failures=2, failed_epoch=0)},
+        "connected: None -> Connected (Connected) failures=2 again=12:09:00",
+        None,
+    ),
+    (
+        "ten stable minutes reset the count",
+        lambda w: {
+            "status": w.status(consecutive_failures=2, failed_epoch=0),
+            "relay": RelayView(
+                w.report(
+                    session={
+                        "protocolVersion": "2025-11-25",
+                        "serverInfo": {},
+                        "capabilities": {},
+                        "since": w.ago(600).timestamp(),
+                        "adopted": True,
+                    }
+                )
+            ),
+        },
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
+        "a tool list that cannot be read is shown and waited for",
+        lambda w: {
+            "relay": RelayView(w.report(error={"phase": "ListTools", "reason": "Error", "message": "broken"}))
+        },
+        "connected: Wait -> Connecting (ListToolsFailed)",
+        ErrorPhase.LIST_TOOLS,
+    ),
+    (
+        "a node that does not report is given its grace",
+        lambda w: {"pods": (w.pod(phase="Unknown", unknown_since=w.ago(299)),)},
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
+        "a healthy server is not replaced because a Secret it has read is gone",
+        lambda w: {"config_hash": "spec.gone", "missing": missing()},
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
+        "left-overs of older numbers are removed",
+        lambda w: {"pods": (w.pod(name="mcp-time-1", epoch=1), w.pod(name="mcp-time-2", epoch=2))},
+        "connected: None -> Connected (Connected): delete mcp-time-1",
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "plan", "error"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_decision(decided: Callable[..., None], change: Change, plan: str, error: ErrorPhase | None) -> None:
+    decided(change, plan, error)

@@ -1,0 +1,240 @@
+"""The watch of relays: long-polls, what counts as a failure, what wakes the reconcile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.relay import Endpoint, Relays
+from mcp_operator.core.observation import RelayView
+from mcp_operator.handlers.relays import RelayWatches, _Pace
+from mcp_relay_api.status import RelayState, RelayStatus
+
+KEY = ("default", "time")
+Json = dict[str, Any]
+
+
+class FakeRelay:
+    """A relay's admin port: long-polls as the real one, can fall silent, refuse, or talk nonsense."""
+
+    def __init__(self, document: Json) -> None:
+        self.document = document
+        self.changed = asyncio.Condition()
+        self.asked: list[Json] = []
+        self.tokens: list[str | None] = []
+        self.reconnects = 0
+        self.answer: Callable[[], web.Response] | None = None
+
+    async def change(self, **fields: Any) -> None:
+        async with self.changed:
+            self.document = {**self.document, "revision": self.document["revision"] + 1, **fields}
+            self.changed.notify_all()
+
+    def _known(self, request: web.Request) -> bool:
+        known = (request.query.get("instance"), request.query.get("after"))
+        return known == (self.document["instance"], str(self.document["revision"]))
+
+    async def status(self, request: web.Request) -> web.Response:
+        self.asked.append(dict(request.query))
+        self.tokens.append(request.headers.get("Authorization"))
+        if self.answer is not None:
+            return self.answer()
+        async with self.changed:
+            while self._known(request):
+                await self.changed.wait()
+        return web.json_response(self.document)
+
+    async def reconnect(self, request: web.Request) -> web.Response:
+        self.reconnects += 1
+        return web.json_response({})
+
+
+@pytest.fixture
+async def relay(world: Any) -> AsyncIterator[tuple[FakeRelay, Endpoint]]:
+    fake = FakeRelay(world.report().model_dump(mode="json", by_alias=True))
+    app = web.Application()
+    app.add_routes([web.get("/status", fake.status), web.post("/reconnect", fake.reconnect)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    assert site._server is not None
+    port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]  # an asyncio server has sockets
+    yield fake, Endpoint("127.0.0.1", "admin", port)
+    await runner.cleanup()
+
+
+class Woken:
+    """Counts wake-ups and lets a test wait for the next one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.event = asyncio.Event()
+
+    def __call__(self, key: tuple[str, str]) -> None:
+        assert key == KEY
+        self.count += 1
+        self.event.set()
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not true():
+                self.event.clear()
+                await self.event.wait()
+
+
+async def test_a_change_at_the_relay_wakes_the_owner_and_rest_does_not(
+    relay: tuple[FakeRelay, Endpoint],
+) -> None:
+    fake, endpoint = relay
+    woken = Woken()
+    async with Relays() as client:
+        watches = RelayWatches(client, woken, wait=30, spacing=5)
+        watches.follow(KEY, "pod", endpoint)
+        await woken.until(lambda: watches.view("pod").status is not None)
+        await fake.change(state="Dropped")
+        await woken.until(lambda: _state(watches.view("pod")) is RelayState.DROPPED)
+        assert woken.count == 2
+        assert fake.asked[0] == {}
+        assert fake.asked[1]["wait"] == "30"
+        assert set(fake.tokens) == {"Bearer admin"}
+        await watches.close()
+
+
+def _state(view: RelayView) -> RelayState | None:
+    return view.status.state if view.status is not None else None
+
+
+async def test_a_relay_that_stops_answering_is_told_within_the_second_failure(
+    relay: tuple[FakeRelay, Endpoint],
+) -> None:
+    fake, endpoint = relay
+    woken = Woken()
+    async with Relays() as client:
+        watches = RelayWatches(client, woken, wait=30, spacing=5)
+        watches.follow(KEY, "pod", endpoint)
+        await woken.until(lambda: watches.view("pod").status is not None)
+        fake.answer = lambda: web.Response(status=500)
+        await fake.change()
+        await woken.until(lambda: watches.view("pod").failures == 1)
+        assert watches.view("pod").status is not None
+        assert not watches.view("pod").answering
+        fake.answer = None
+        await woken.until(lambda: watches.view("pod").answering)
+        assert fake.asked[-2] == {}
+        await watches.close()
+
+
+async def test_only_the_newest_pod_of_an_owner_is_watched(relay: tuple[FakeRelay, Endpoint]) -> None:
+    _, endpoint = relay
+    woken = Woken()
+    async with Relays() as client:
+        watches = RelayWatches(client, woken, wait=30, spacing=5)
+        watches.follow(KEY, "one", endpoint)
+        await woken.until(lambda: watches.view("one").status is not None)
+        watches.follow(KEY, "two", endpoint)
+        await woken.until(lambda: watches.view("two").status is not None)
+        assert watches.count() == 1
+        assert watches.view("one") == RelayView()
+        watches.leave(KEY)
+        assert watches.count() == 0
+        await watches.close()
+
+
+async def test_the_order_to_reconnect_reaches_the_relay(relay: tuple[FakeRelay, Endpoint]) -> None:
+    fake, endpoint = relay
+    woken = Woken()
+    async with Relays() as client:
+        watches = RelayWatches(client, woken, wait=30, spacing=5)
+        watches.follow(KEY, "pod", endpoint)
+        await watches.reconnect("pod")
+        await watches.reconnect("unknown")
+        assert fake.reconnects == 1
+        await watches.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda: web.Response(status=401), "HTTP 401"),
+        (lambda: web.Response(text="no JSON"), "cannot be read"),
+        (lambda: web.json_response({"instance": 1}), "cannot be read"),
+        (lambda: web.Response(body=b" " * (5 * 1024 * 1024)), "bytes"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_no_answer(
+    relay: tuple[FakeRelay, Endpoint], answer: Callable[[], web.Response], message: str
+) -> None:
+    fake, endpoint = relay
+    fake.answer = answer
+    async with Relays() as client:
+        with pytest.raises(UnreachableError, match=message):
+            await client.status(endpoint, None, 1)
+
+
+async def test_a_relay_that_is_not_there_is_unreachable(unused_tcp_port: int) -> None:
+    endpoint = Endpoint("127.0.0.1", "admin", unused_tcp_port)
+    async with Relays() as client:
+        with pytest.raises(UnreachableError):
+            await client.status(endpoint, None, 1)
+        with pytest.raises(UnreachableError):
+            await client.reconnect(endpoint)
+
+
+def test_addresses_of_either_family_become_urls() -> None:
+    assert Endpoint("10.0.0.1", "t").url("/status") == "http://10.0.0.1:8081/status"
+    assert Endpoint("fd00::1", "t").url("/status") == "http://[fd00::1]:8081/status"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def counted(times: list[float], answered_before: bool) -> list[int]:
+    clock = Clock()
+    pace = _Pace(clock, spacing=5)
+    found = []
+    for moment in times:
+        clock.now = 100.0 + moment
+        found.append(pace.failed(answered_before))
+    return found
+
+
+def test_the_first_failure_is_tried_again_and_the_others_count_every_five_seconds() -> None:
+    assert counted([0, 0.05, 1, 4.9, 5.05, 9, 10.05], answered_before=True) == [0, 1, 0, 0, 1, 0, 1]
+
+
+def test_a_relay_that_never_answered_is_starting_for_the_first_five_seconds() -> None:
+    assert counted([0, 1, 4.9, 5, 9.9, 10], answered_before=False) == [0, 0, 0, 1, 0, 1]
+
+
+def test_an_answer_ends_the_row() -> None:
+    clock = Clock()
+    pace = _Pace(clock, spacing=5)
+    assert [pace.failed(True), pace.failed(True)] == [0, 1]
+    pace.answered()
+    assert not pace.failing
+    assert [pace.failed(True), pace.failed(True)] == [0, 1]
+
+
+def test_retries_start_quickly_and_slow_down_to_a_second() -> None:
+    pace = _Pace(Clock(), spacing=5)
+    delays = []
+    for _ in range(12):
+        pace.failed(True)
+        delays.append(pace.delay())
+    assert delays[0] == pytest.approx(0.05)
+    assert delays == sorted(delays)
+    assert delays[-1] == 1.0
+
+
+def test_reports_of_newer_relays_with_unknown_fields_are_read(world: Any) -> None:
+    document = world.report().model_dump(mode="json", by_alias=True)
+    assert RelayStatus.model_validate({**document, "new": 1}) == world.report()
