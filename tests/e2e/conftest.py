@@ -41,6 +41,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         )
 
 
+@pytest.fixture(scope="session")
+def cluster() -> str:
+    """The path of the kubeconfig in use."""
+    return str(k.kubeconfig_path())
+
+
 @pytest.fixture
 async def kube() -> AsyncIterator[k.Kube]:
     async with k.Kube(k.kubeconfig_path()) as client:
