@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 # A relay that starts, or restarts, is asked again quickly; the failures are counted at the slow pace.
 FIRST_RETRY_SECONDS: Final = 0.05
+QUICK_TRIES: Final = 20
 LAST_RETRY_SECONDS: Final = 1.0
 GROWTH: Final = 1.5
 
@@ -134,4 +135,5 @@ class _Pace:
 
     def delay(self) -> float:
         """Seconds until the next try."""
-        return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * GROWTH ** min(self._tries - 1, 30))
+        slower = min(max(self._tries - QUICK_TRIES, 0), 30)
+        return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * GROWTH**slower)
