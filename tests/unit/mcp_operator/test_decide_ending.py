@@ -88,6 +88,45 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         ErrorPhase.PROCESS,
     ),
     (
+        "a relay that says on its way out how the process ended is believed",
+        lambda w: {"relay": RelayView(w.report(state="Terminating", session=None, exit=exited()))},
+        "relay-saw-exit: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        ErrorPhase.PROCESS,
+    ),
+    (
+        "a failed pod whose relay goes down too still waits for its next attempt",
+        lambda w: {
+            "relay": RelayView(w.report(state="Terminating", session=None)),
+            "status": w.status(consecutive_failures=1, failed_epoch=1, next_attempt_time=w.later(1.5)),
+        },
+        "condemned: Recreate -> Recreating (BackingOff) failures=1 again=12:00:01",
+        None,
+    ),
+    (
+        "a failed pod whose relay is gone is replaced when the backoff is over",
+        lambda w: {
+            "relay": RelayView(failures=2),
+            "status": w.status(consecutive_failures=1, failed_epoch=1, next_attempt_time=w.now),
+        },
+        ("condemned: Recreate -> Recreating (Recreating) failures=1: delete mcp-time-1, create epoch 2"),
+        None,
+    ),
+    (
+        "a server that came up too late, but before it was replaced, stays",
+        lambda w: {"status": w.status(consecutive_failures=1, failed_epoch=1, next_attempt_time=w.later(1))},
+        "connected: None -> Connected (Connected) failures=1 again=12:09:00",
+        None,
+    ),
+    (
+        "a pod that failed, came up after all and fails again is counted again",
+        lambda w: {
+            "pods": (w.pod(server=w.terminated(1)),),
+            "status": w.status(consecutive_failures=1, failed_epoch=1),
+        },
+        "server-terminated: Recreate -> Recreating (BackingOff) failures=2 again=12:00:04",
+        ErrorPhase.PROCESS,
+    ),
+    (
         "a failure that was counted is not counted again",
         lambda w: {
             "pods": (w.pod(server=w.terminated(1)),),

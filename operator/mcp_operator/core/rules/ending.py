@@ -41,7 +41,7 @@ def _detailed(case: Case, found: Failure) -> Failure:
 
 def _relay_saw_exit(case: Case) -> Plan | None:
     pod, told = _told(case)
-    if pod is None or told is None or told.state is not RelayState.EXITED or told.exit is None:
+    if pod is None or told is None or told.exit is None:
         return None
     return fail(case, failure.from_exit(told.exit), pod.epoch)
 
@@ -59,6 +59,15 @@ def _startup_deadline_passed(case: Case) -> Plan | None:
     if pod is None or deadline is None or case.now < deadline:
         return None
     return fail(case, _too_late(case, told), pod.epoch)
+
+
+def _condemned(case: Case) -> Plan | None:
+    """What the relay says on its own way out must not hide that the pod has failed."""
+    pod, told = _told(case)
+    if pod is None or not case.budget.counted(pod.epoch):
+        return None
+    healthy = told is not None and told.state is RelayState.CONNECTED and case.seen.relay.answering
+    return None if healthy else fail(case, None, pod.epoch)
 
 
 def startup_deadline(case: Case) -> datetime | None:
@@ -119,5 +128,11 @@ ROWS = (
         "recreate after the backoff",
         "yes",
         _startup_deadline_passed,
+    ),
+    Row(
+        "failed before, and its relay does not say that the session is up after all",
+        "recreate after the backoff",
+        "counted already",
+        _condemned,
     ),
 )

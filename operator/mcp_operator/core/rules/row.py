@@ -70,13 +70,18 @@ def recreate(case: Case, reason: Reason, message: str, budget: Budget | None = N
     )
 
 
-def fail(case: Case, found: Failure, epoch: int) -> Plan:
-    """Count a failure once per epoch, then wait for the next attempt or give up."""
-    budget = case.budget
-    if not budget.counted(epoch):
-        budget = backoff.count(budget, epoch, case.now, case.seen.spec.recovery)
-    elif budget.due(case.now) and budget.next_attempt is not None:
-        return recreate(case, found.reason, f"attempt after: {found.message}", budget)
+def fail(case: Case, found: Failure | None, epoch: int) -> Plan:
+    """Count a failure once per pod, then wait for the next attempt or give up. `found` None: told before."""
+    budget, recovery = case.budget, case.seen.spec.recovery
+    # A pod that failed, came up after all and fails again has no attempt planned, though one is left.
+    unplanned = budget.next_attempt is None and backoff.delay(budget.failures, recovery) is not None
+    if not budget.counted(epoch) or unplanned:
+        budget = backoff.count(budget, epoch, case.now, recovery)
+    elif budget.next_attempt is not None and budget.due(case.now):
+        reason = found.reason if found else _last_reason(case)
+        return recreate(
+            case, reason, f"attempt after: {found.message if found else _last_error(case)}", budget
+        )
     return back_off(case, found, budget)
 
 
@@ -132,4 +137,4 @@ def _last_error(case: Case) -> str:
 def _last_reason(case: Case) -> Reason:
     error = case.seen.status.error
     known = error is not None and error.reason in set(Reason)
-    return Reason(error.reason) if error is not None and known else Reason.BACKOFF_EXHAUSTED
+    return Reason(error.reason) if error is not None and known else Reason.RECREATING

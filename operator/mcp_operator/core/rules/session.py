@@ -81,7 +81,7 @@ def _connected(case: Case) -> Plan | None:
         return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZED, message)
     budget, look = _settle(case, told)
     plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
-    return replace(plan, budget=budget, look_again=look)
+    return replace(plan, budget=backoff.attempted(budget), look_again=look)
 
 
 def _tools_unknown(case: Case, told: RelayStatus) -> Plan | None:
@@ -107,7 +107,7 @@ def _transport(case: Case, reason: Reason, message: str) -> Failure:
 
 
 def _running(case: Case, phase: Phase, action: RecoveryAction, reason: Reason, message: str) -> Plan:
-    return Plan(action, phase, reason, message, backoff.attempted(case.budget), delete=left_overs(case))
+    return Plan(action, phase, reason, message, case.budget, delete=left_overs(case))
 
 
 ROWS = (
