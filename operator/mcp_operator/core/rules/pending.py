@@ -19,7 +19,10 @@ _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable",
 _BAD_IMAGE = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _CREATING = frozenset({"", "ContainerCreating", "PodInitializing"})
 _BACK_OFF_PREFIX = re.compile(r'^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?')
-_ROOT = re.compile(r"runAsNonRoot|run as root|non-numeric user")
+_PULL_CURE = (
+    "spec.image: {}: correct the name, or name a Secret in spec.imagePullSecrets; the node keeps trying"
+)
+_ROOT = re.compile(r"runAsNonRoot|run as root|non-root policy|non-numeric user")
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,9 @@ def _sandbox_obstacle(case: Case) -> Obstacle | None:
 def _container_obstacle(case: Case, container: ContainerFacts) -> Obstacle:
     reason, message = container.reason, container.message or container.reason
     if reason in _PULLING:
-        detail = _BACK_OFF_PREFIX.sub("", message) or _last_pull_message(case) or message
-        return Obstacle(failure.failure(ErrorPhase.IMAGE_PULL, Reason.IMAGE_PULL_FAILED, detail, case.now))
+        detail = _BACK_OFF_PREFIX.sub("", message)
+        told = _PULL_CURE.format(detail) if detail else _last_pull_message(case) or _PULL_CURE.format(message)
+        return Obstacle(failure.failure(ErrorPhase.IMAGE_PULL, Reason.IMAGE_PULL_FAILED, told, case.now))
     if reason in _BAD_IMAGE:
         told = f"spec.image: {message}: correct the name or the pull policy"
         return Obstacle(
