@@ -1,6 +1,6 @@
 """What both kinds of cluster offer, and the choice between them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from devcluster import engines
@@ -26,6 +26,9 @@ class Cluster(Protocol):
 
     def load(self, references: Mapping[str, str]) -> None:
         """Give it images: reference in the image builder to the second name that it also gets."""
+
+    def forget(self, references: Iterable[str]) -> None:
+        """Drop the images that these replaced, once nothing asks for them any more."""
 
     def kubectl_words(self, *words: str) -> list[str]:
         """Argument list of kubectl as administrator."""

@@ -3,9 +3,10 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster import say, shell
+from devcluster import hostconfig, say, shell
 from devcluster.layout import REPOSITORY
 
 # a program (or, with a slash, a file) and the package that brings it
@@ -27,6 +28,7 @@ NEEDS = {
     "/usr/lib/cni/ptp": "containernetworking-plugins",
     "/usr/share/debootstrap/scripts/trixie": "debootstrap",
 }
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 CNI_PLUGINS = Path("/usr/lib/cni")
 
 
@@ -72,18 +74,22 @@ def become_root() -> None:
             "or start a Docker engine: then kind is used instead."
         )
     say.line("==> the local node needs root: going on under sudo")
-    caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    keep = {
-        "XDG_CACHE_HOME": caches,
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(REPOSITORY / "tests/cluster"),
-    }
-    settings = [f"{name}={value}" for name, value in keep.items()]
-    os.execv(sudo, [sudo, "env", *settings, sys.executable, "-m", "devcluster", *sys.argv[1:]])  # noqa: S606 # no shell is wanted
+    settings = [f"{name}={value}" for name, value in kept_under_sudo(os.environ, Path.home()).items()]
+    program = [sudo, "env", *settings, sys.executable, "-m", "devcluster", *sys.argv[1:]]
+    os.execv(sudo, program)  # noqa: S606 # no shell is wanted
+
+
+def kept_under_sudo(variables: Mapping[str, str], home: Path) -> dict[str, str]:
+    """What the program under sudo needs of this one's environment: its cache, and how to reach registries."""
+    names = ("PATH", "BASE_IMAGE", "GOPROXY", "GONOSUMDB", "GOTOOLCHAIN", *PROXY_VARIABLES)
+    passed = (*names, *hostconfig.BUNDLE_VARIABLES, *hostconfig.PASSED_VARIABLES)
+    kept = {name: variables[name] for name in passed if variables.get(name)}
+    caches = variables.get("XDG_CACHE_HOME") or str(home / ".cache")
+    return {**kept, "XDG_CACHE_HOME": caches, "PYTHONPATH": str(REPOSITORY / "tests/cluster")}
 
 
 def give_to_caller(path: Path) -> None:
-    """Under sudo: let the user who called it own a file again."""
+    """Under sudo: let the user who called it own a file or folder, though root made it."""
     user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if user and group:
         os.chown(path, int(user), int(group))

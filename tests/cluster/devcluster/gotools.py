@@ -90,6 +90,8 @@ def tool(name: str, where: layout.Layout) -> Path:
         raise say.ClusterError(f"unknown tool {name!r}; known: {', '.join(names())}")
     module = MODULES[name]
     target = where.tools / f"{name}-{module.version}" / name
+    if target.exists():
+        return target
     with shell.lock(where.tools / f".{name}.lock"):
         if not target.exists():
             with say.step(f"building {name} {module.version} (once, some minutes)"):
@@ -128,6 +130,8 @@ def node_key(module: Path = NODE_MODULE) -> str:
 def _node(where: layout.Layout) -> Path:
     """The folder with Kubernetes' own programs: one binary under many names."""
     folder = where.tools / f"node-{KUBERNETES}-{node_key()}"
+    if folder.exists():
+        return folder
     with shell.lock(where.tools / ".node.lock"):
         if not folder.exists():
             with say.step(f"building Kubernetes {KUBERNETES} (once, about 5 minutes on 2 cores)"):

@@ -1,7 +1,7 @@
 """The product's images and the test image: built when their inputs change, named by a hash of these."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,13 @@ def digest(root: Path, inputs: tuple[str, ...], extra: str = "") -> str:
             if "__pycache__" not in file.parts:
                 total.update(f"\0{file.relative_to(root)}\0".encode() + file.read_bytes())
     return total.hexdigest()[:12]
+
+
+def replaced(present: Iterable[str], current: Iterable[str]) -> list[str]:
+    """Those of `present` (full references) that are older builds of the images of `current`."""
+    kept = set(current)
+    repositories = tuple(f"{reference.rpartition(':')[0]}:dev-" for reference in kept)
+    return [name for name in present if name.startswith(repositories) and name not in kept]
 
 
 def build_all(engine: Engine, where: Layout) -> dict[str, str]:

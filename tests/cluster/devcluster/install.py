@@ -44,6 +44,7 @@ def install(cluster: Cluster, where: Layout, references: Mapping[str, str]) -> N
             shell.run([*target, "upgrade", "--install", RELEASE, REPOSITORY / "helm", *options])
         except say.ClusterError as error:
             raise say.ClusterError(f"{error}\n{explain(cluster)}") from None
+    cluster.forget(references.values())
 
 
 def explain(cluster: Cluster) -> str:

@@ -1,11 +1,11 @@
 """The cluster where a Docker engine answers: kind, as kind-config.yaml describes it."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import gotools, say, shell
+from devcluster import gotools, images, say, shell
 from devcluster.layout import NAME, REPOSITORY, Layout
 
 NODE_CONTAINER = f"{NAME}-control-plane"
@@ -52,6 +52,12 @@ class Kind:
                 with say.step(f"loading {reference}"):
                     self._kind("load", "docker-image", f"--name={NAME}", reference)
             self._ctr("images", "tag", "--force", reference, alias)
+
+    def forget(self, references: Iterable[str]) -> None:
+        """Drop the names of images that `references` replaced."""
+        stale = images.replaced(self._ctr("images", "list", "--quiet").split(), references)
+        if stale:
+            self._ctr("images", "remove", *stale)
 
     def kubectl_words(self, *words: str) -> list[str]:
         """Argument list of kubectl as administrator: the one on PATH, else the project's own."""

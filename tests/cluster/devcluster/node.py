@@ -7,7 +7,7 @@ import shutil
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from devcluster import (
@@ -16,6 +16,7 @@ from devcluster import (
     configs,
     debian,
     gotools,
+    images,
     leftovers,
     network,
     processes,
@@ -65,6 +66,9 @@ class Node:
     def become_able(self) -> None:
         """Containers and networks need root."""
         debian.become_root()
+        for folder in (self.where.cache, self.where.tools, self.where.logs):
+            folder.mkdir(parents=True, exist_ok=True)
+            debian.give_to_caller(folder)
 
     def up(self) -> None:
         """Bring the node up. If it is healthy, do nothing; if not, clear what a crash left and start anew."""
@@ -133,6 +137,13 @@ class Node:
                 with say.step(f"loading {reference}"):
                     smallimages.transfer(self.where, reference)
             shell.run(smallimages.ctr(self.where, "images", "tag", "--force", reference, alias))
+
+    def forget(self, references: Iterable[str]) -> None:
+        """Drop the names of images that `references` replaced."""
+        present = shell.run(smallimages.ctr(self.where, "images", "list", "--quiet")).split()
+        stale = images.replaced(present, references)
+        if stale:
+            shell.run(smallimages.ctr(self.where, "images", "remove", *stale))
 
     def kubectl_words(self, *words: str) -> list[str]:
         """Argument list of kubectl as administrator."""

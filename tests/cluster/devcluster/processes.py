@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from devcluster import say, shell
@@ -62,6 +62,8 @@ class Supervisor:
 
     pids: Path
     logs: Path
+    children: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    """What this very process started, to be reaped by it."""
 
     def _path(self, name: str) -> Path:
         return self.pids / f"{name}.json"
@@ -87,6 +89,7 @@ class Supervisor:
                 start_new_session=True,
                 env={**os.environ, **(env or {})},
             )
+        self.children[name] = child
         temporary = self._path(name).with_suffix(".new")
         temporary.write_text(
             json.dumps(asdict(self._await_exec(name, child, str(argv[0])))), encoding="utf-8"
@@ -115,6 +118,8 @@ class Supervisor:
             except say.ClusterError:
                 os.kill(record.pid, signal.SIGKILL)
                 shell.wait_until(f"{name} is killed", lambda: not is_alive(record), 10, every=0.02)
+        if child := self.children.pop(name, None):
+            child.poll()
         self._path(name).unlink(missing_ok=True)
 
     def tail(self, name: str, lines: int = 15) -> str:
