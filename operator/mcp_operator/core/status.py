@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mcp_operator.core import conditions, text
-from mcp_operator.core.api import MCPServerStatus, Phase
+from mcp_operator.core.api import ErrorPhase, MCPServerStatus, Phase
 from mcp_operator.core.api.status import (
     MAX_CAPABILITIES,
     MAX_TITLE,
@@ -25,6 +25,8 @@ from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayState, RelaySt
 # The number of clients moves with every client; it alone is written at most this often.
 CLIENTS_SECONDS = 10
 _SHORT = 256
+# Stages in which an error says what is waited for; it goes when the wait is over, counted failures stay.
+_PASSING = frozenset({ErrorPhase.TRANSPORT, ErrorPhase.IMAGE_PULL, ErrorPhase.SCHEDULING})
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,10 @@ def _error(seen: Observation, plan: Plan) -> ServerError | None:
     previous = seen.status.error
     if plan.failure is not None:
         return _as_error(plan.failure, previous)
-    counted = plan.budget.failures > 0 or plan.phase is Phase.ERROR
-    return previous if counted else None
+    if plan.phase in {Phase.ERROR, Phase.RECREATING} and plan.budget.failed_epoch is not None:
+        return previous
+    over = previous is None or previous.phase in _PASSING
+    return None if over or plan.budget.failures == 0 else previous
 
 
 def _as_error(found: Failure, previous: ServerError | None) -> ServerError:

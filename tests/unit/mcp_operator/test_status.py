@@ -173,6 +173,14 @@ def test_a_failure_stays_visible_until_the_session_was_stable(world: Any) -> Non
     assert written(again)["error"]["exitCode"] == 1
 
 
+def test_a_connection_that_was_restored_leaves_no_error_behind(world: Any) -> None:
+    before = world.status(consecutive_failures=1, failed_epoch=0)
+    broken = world.seen(relay=RelayView(world.report(), failures=1), status=before)
+    status_then = MCPServerStatus.parse(written(broken))
+    assert status_then.error is not None
+    assert "error" not in written(world.seen(status=status_then))
+
+
 def test_transition_times_move_only_when_the_status_of_a_condition_does(world: Any) -> None:
     before = MCPServerStatus.parse(written(world.seen()))
     later = replace(world.seen(status=before), now=world.later(90))
