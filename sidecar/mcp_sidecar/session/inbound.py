@@ -21,6 +21,7 @@ class Inbound:
         self._table = shared.table
         self._noise = 0
         self.on_tools_changed: Callable[[], None] = lambda: None
+        self.on_noise: Callable[[], None] = lambda: None
         self._notices: dict[str, Callable[[frames.Frame], None]] = {
             "notifications/progress": self._progress,
             "notifications/message": self._log_message,
@@ -72,6 +73,7 @@ class Inbound:
         self._noise += 1
         if self._noise <= _NOISE_LOGGED:
             log.event("stdout_noise", logging.WARNING, line=line[:_NOISE_SHOWN].decode("utf-8", "replace"))
+        self.on_noise()
 
     def oversized(self, size: int, head: bytes) -> None:
         """A line above the limit was dropped: only the call that it answers fails."""

@@ -39,6 +39,7 @@ class Upstream:
         self.listing = Listing(shared, self._tools_read)
         self.on_terminating: Callable[[float], None] = lambda _seconds: None
         inbound.on_tools_changed = self._tools_changed
+        inbound.on_noise = self._noise
         shared.send = self._send
 
     @property
@@ -139,10 +140,18 @@ class Upstream:
             self._deadline.cancel()
             self._deadline = None
 
+    def _noise(self) -> None:
+        # Not the line itself: unlike stderr nobody masked secrets in it.
+        if self.state is State.CONNECTING and self._shared.board.facts.error is None:
+            text = "The server writes to stdout what is no JSON-RPC, see the log of the relay"
+            self._shared.board.update(error=Problem("Initialize", "NoJsonRpc", text))
+
     def _start_overdue(self) -> None:
         self._deadline = None
         seconds = self._shared.settings.startup_timeout
+        known = self._shared.board.facts.error
         text = f"The server has not answered initialize within {seconds:g} seconds of its start"
+        text += f". {known.message}" if known else ""
         log.event("startup_timeout", logging.WARNING, seconds=seconds)
         self._shared.board.update(error=Problem("Initialize", "StartupTimeout", text))
 
