@@ -59,7 +59,7 @@ async def test_open_calls_of_a_dying_process_are_answered_at_once_and_not_replay
     waiting = [asyncio.ensure_future(client.call("sleep", seconds=60)) for client in clients[:2]]
     await clients[2].call("echo", text="the others are on their way")
     started = time.monotonic()
-    with pytest.raises(RpcError, match="outcome is unknown"):
+    with pytest.raises(RpcError, match="effect is unknown"):
         await clients[2].call("die", signal="SIGKILL")
     for call in waiting:
         with pytest.raises(RpcError):

@@ -74,7 +74,7 @@ async def test_home_temporary_and_cache_folders_are_writable(writer: Server, dir
     await client.close()
 
 
-@pytest.mark.parametrize("directory", ["/", "/usr", "/servers", "/bridge", "/var/tmp"])
+@pytest.mark.parametrize("directory", ["/", "/usr", "/servers", "/var/tmp", "/run"])
 async def test_everything_else_is_read_only(writer: Server, directory: str) -> None:
     client = await writer.client()
     with pytest.raises(AssertionError, match=r"Read-only|Permission denied"):

@@ -188,8 +188,9 @@ def identity(_: Json) -> str:
 
 
 def write_file(arguments: Json) -> str:
-    """Write a small file below `directory` (`~` and variables expanded)."""
+    """Write a small file in `directory` (`~` and variables expanded), which is made if need be."""
     directory = Path(os.path.expandvars(str(arguments["directory"]))).expanduser()
+    directory.mkdir(parents=True, exist_ok=True)
     (directory / "written-by-test").write_text("hello")
     return str(directory)
 
