@@ -41,7 +41,9 @@ class _Wire(asyncio.Protocol):
         self.listener = listener
         self.opened = opened
         self.splitter = lines.LineSplitter(limit)
-        self.closed = asyncio.get_running_loop().create_future()
+        self.loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[Exception | None] = self.loop.create_future()
+        self.frames: list[bytes] = []
         self.transport: asyncio.Transport | None = None
         self.congested = False
 
@@ -66,6 +68,24 @@ class _Wire(asyncio.Protocol):
             return
         if isinstance(message, dict):
             self.listener.control(message)
+
+    def send(self, frame: bytes) -> None:
+        """Queue a frame; all frames of one turn of the event loop go out in one system call."""
+        if not self.frames:
+            self.loop.call_soon(self._flush)
+        self.frames.append(frame)
+
+    def _flush(self) -> None:
+        if self.transport is not None and self.frames:
+            self.frames.append(b"")
+            self.transport.write(b"\n".join(self.frames))
+        self.frames.clear()
+
+    def close(self) -> None:
+        """Close the connection after what was queued."""
+        if self.transport is not None:
+            self._flush()
+            self.transport.close()
 
     def pause_writing(self) -> None:
         self.congested = True
@@ -98,7 +118,7 @@ class Link:
         wire = self._wire
         if wire is None or wire.transport is None:
             return False
-        wire.transport.write(b"%b\n" % frame)
+        wire.send(frame)
         return True
 
     def control(self, message: dict[str, Any]) -> bool:
@@ -142,7 +162,6 @@ class Link:
             error = await wire.closed
         finally:
             self._wire = None
-            if wire.transport is not None:
-                wire.transport.abort()
+            wire.close()
         log.event("launcher_connection_lost", logging.WARNING, error=str(error) if error else None)
         self._listener.lost()

@@ -15,10 +15,58 @@ KEEP_ALIVE_SECONDS = 75
 BACKLOG = 2048
 # A client that takes nothing for this long is cut off by the kernel: its connection cannot stay for ever.
 UNREAD_MILLISECONDS = 60_000
+# Heads of responses, but not of the interim ones (100 Continue), which have to go out at once.
+_FINAL_HEADS = (b"HTTP/1.1 2", b"HTTP/1.1 4", b"HTTP/1.1 5")
+
+
+class _Transport:
+    """A transport that sends the head of a reply together with what follows: one packet and one system call.
+
+    Every reply of this relay writes its body right after its head, so nothing is held for long.
+    """
+
+    __slots__ = (
+        "_held",
+        "abort",
+        "get_extra_info",
+        "is_closing",
+        "pause_reading",
+        "resume_reading",
+        "transport",
+    )
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._held = b""
+        self.transport = transport
+        self.abort = transport.abort
+        self.get_extra_info = transport.get_extra_info
+        self.is_closing = transport.is_closing
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def write(self, data: bytes) -> None:
+        """Write, or hold the head of a final response."""
+        if self._held:
+            held, self._held = self._held, b""
+            self.transport.writelines((held, data) if data else (held,))
+        elif isinstance(data, bytes) and data.startswith(_FINAL_HEADS):  # large bodies come as memoryview
+            self._held = data
+        else:
+            self.transport.write(data)
+
+    def close(self) -> None:
+        """Close once everything is written."""
+        if self._held:
+            self.write(b"")
+        self.transport.close()
 
 
 class _Connection(HttpToolsProtocol):
     """A connection that the application can cut."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        """A client connected."""
+        super().connection_made(_Transport(transport))  # type: ignore[arg-type]  # it has all that uvicorn uses
 
     def on_message_begin(self) -> None:
         """A request begins."""

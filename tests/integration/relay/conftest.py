@@ -1,0 +1,38 @@
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relaykit.pod import Pod, launcher_path
+
+MakePod = Callable[..., Awaitable[Pod]]
+
+
+@pytest.fixture
+async def make_pod(tmp_path: Path) -> AsyncIterator[MakePod]:
+    """Makes a running pod: `await make_pod(mode, relay=..., **settings)`; stopped at the end of the test."""
+    if not launcher_path().exists():
+        pytest.fail("the launcher is missing: run `make launcher`")
+    pods: list[Pod] = []
+
+    async def make(mode: str = "answer", *, relay: str = "inside", **settings: Any) -> Pod:
+        directory = tmp_path / f"pod{len(pods)}"
+        directory.mkdir()
+        pod = Pod(directory, **settings)
+        pods.append(pod)
+        pod.launch(mode)
+        await (pod.relay() if relay == "inside" else pod.spawn_relay())
+        return pod
+
+    yield make
+    for pod in pods:
+        await pod.stop()
+
+
+@pytest.fixture
+async def pod(make_pod: MakePod) -> Pod:
+    """A pod whose server answers, connected."""
+    made = await make_pod()
+    await made.until("Connected")
+    return made

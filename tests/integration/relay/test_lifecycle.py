@@ -1,0 +1,318 @@
+import asyncio
+import json
+import signal
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from relaykit.client import body
+from relaykit.pod import ADMIN, Pod, kill_process
+
+
+async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
+    status = await pod.status()
+    assert status.process is not None
+    assert status.session is not None
+    assert status.session.protocol_version == "2025-11-25"
+    assert status.session.server_info["name"] == "scripted"
+    assert (status.session.adopted, status.handshakes, status.error, status.exit) == (False, 1, None, None)
+    assert status.tool_count == len(status.tools) == 19
+    assert status.tools_digest is not None
+    assert abs(status.process.start_time - time.time()) < 30
+
+
+async def test_session_and_tools_appear_in_one_revision(make_pod: Any) -> None:
+    pod = await make_pod()
+    status = await pod.until("Connected")
+    assert status.tool_count == 19
+
+
+async def test_a_status_is_awaited_and_comes_at_once_when_it_is_new(pod: Pod) -> None:
+    status = await pod.status()
+    started = time.monotonic()
+    assert (await pod.status(status.revision, 0.3)).revision == status.revision
+    assert time.monotonic() - started >= 0.3
+    assert (await pod.status(status.revision - 1, 5)).revision == status.revision
+    other = await pod.admin("GET", f"/status?after={status.revision}&wait=5&instance=other", **ADMIN)
+    assert other.json()["instance"] == status.instance
+    waiting = asyncio.create_task(pod.status(status.revision, 5))
+    kill_process(status)
+    assert (await waiting).revision > status.revision
+    assert time.monotonic() - started < 3
+
+
+async def test_the_number_of_clients_is_reported_in_few_revisions(pod: Pod) -> None:
+    before = await pod.status()
+    for _ in range(20):
+        await pod.connected()
+    after = await pod.status(before.revision, 5)
+    assert (after.clients, after.revision) == (20, before.revision + 1)
+
+
+async def test_two_thousand_tools_are_counted_and_some_shown(make_pod: Any) -> None:
+    pod = await make_pod("lists")
+    status = await pod.until("Connected")
+    async with asyncio.timeout(5):
+        while status.tool_count is None:
+            status = await pod.status(status.revision, 5)
+    assert (status.tool_count, len(status.tools)) == (2000, 128)
+    assert max(len(tool.description or "") for tool in status.tools) == 256
+
+
+async def test_a_server_without_tools_is_not_asked_for_them(make_pod: Any) -> None:
+    pod = await make_pod("resources")
+    status = await pod.until("Connected")
+    assert (status.tool_count, status.tools, status.error) == (0, (), None)
+    client = await pod.connected()
+    assert (await client.call("echo"))["error"]["code"] == -32601
+    assert (await client.request("resources/list"))["error"]["data"] == {"method": "resources/list"}
+
+
+async def test_the_death_of_the_process_answers_all_open_calls_at_once(pod: Pod) -> None:
+    clients = [await pod.connected() for _ in range(3)]
+    status = await pod.status()
+    calls = [asyncio.create_task(client.call("sleep", 1, seconds=20)) for client in clients]
+    await clients[0].call("echo", text="they are on their way")
+    started = time.monotonic()
+    kill_process(status)
+    for answer in await asyncio.gather(*calls):
+        assert answer["error"]["code"] == -32000
+        assert answer["error"]["data"]["outcome"] == "unknown"
+        assert "SIGKILL" in answer["error"]["message"]
+    assert time.monotonic() - started < 0.5
+    after = await pod.until("Exited", 1)
+    assert after.exit is not None
+    assert (after.exit.exit_code, after.exit.signal, after.exit.reason) == (137, "SIGKILL", "Signaled")
+    assert after.error is not None
+    assert (after.error.phase, after.error.reason, after.tool_count) == ("Process", "Signaled", None)
+    assert (await pod.admin("GET", "/readyz")).status_code == 503
+    refused = await clients[0].call("echo", text="x")
+    assert "is not running" in refused["error"]["message"]
+    assert "is not running" in (await pod.client().post(body("initialize", 1))).json()["error"]["message"]
+
+
+async def test_a_clean_exit_is_an_end_too(pod: Pod) -> None:
+    client = await pod.connected()
+    answer = await client.call("exit", code=0)
+    assert "exited with code 0" in answer["error"]["message"]
+    assert (await pod.until("Exited", 1)).exit is not None
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason", "words"),
+    [
+        ("refuse", "InitializeRefused", "not today"),
+        ("version", "UnsupportedProtocolVersion", "2023-01-01"),
+        ("empty", "InvalidInitializeResult", "protocolVersion"),
+    ],
+)
+async def test_a_refused_handshake_is_reported_with_its_reason(
+    make_pod: Any, mode: str, reason: str, words: str
+) -> None:
+    pod = await make_pod(mode)
+    status = await pod.until("Refused")
+    assert status.error is not None
+    assert (status.error.phase, status.error.reason) == ("Initialize", reason)
+    assert words in status.error.message
+    reply = await pod.client().post(body("initialize", 1))
+    assert words in reply.json()["error"]["message"]
+
+
+async def test_a_server_that_dies_during_the_handshake_answers_the_waiting_client(make_pod: Any) -> None:
+    pod = await make_pod("exit")
+    reply = await pod.client().post(body("initialize", 1))
+    assert "exited with code 3" in reply.json()["error"]["message"]
+    status = await pod.until("Exited", 1)
+    assert status.exit is not None
+    assert "no licence" in status.exit.stderr_tail
+    assert status.error is not None
+    assert "before it answered initialize" in status.error.message
+
+
+async def test_a_silent_server_stays_connecting_and_the_overdue_start_is_reported_once(make_pod: Any) -> None:
+    pod = await make_pod("nothing", startup_timeout=1.0)
+    status = await pod.status()
+    async with asyncio.timeout(5):
+        while status.error is None:
+            status = await pod.status(status.revision, 5)
+    assert (status.state, status.error.phase, status.error.reason) == (
+        "Connecting",
+        "Initialize",
+        "StartupTimeout",
+    )
+    assert (await pod.status(status.revision, 0.3)).revision == status.revision
+
+
+async def test_calls_wait_for_the_handshake_but_not_for_ever(
+    make_pod: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_sidecar.session.relay.READY_SECONDS", 0.3)
+    pod = await make_pod("nothing")
+    reply = await pod.client().post(body("initialize", 1))
+    assert reply.json()["error"]["data"] == {"reason": "server_unavailable", "state": "Connecting"}
+    assert "still Connecting after 0.3 seconds" in reply.json()["error"]["message"]
+
+
+async def test_a_hundred_clients_at_the_moment_of_the_start_all_get_in(make_pod: Any) -> None:
+    pod = await make_pod()
+    clients = await asyncio.gather(*(pod.connected() for _ in range(100)))
+    answers = await asyncio.gather(*(client.call("echo", text="x") for client in clients))
+    assert all("result" in answer for answer in answers)
+    assert (await clients[0].text("stats"))["initialize"] == 1
+
+
+async def test_a_dropped_connection_is_made_again_to_the_same_session(pod: Pod) -> None:
+    client = await pod.connected()
+    before = await pod.status()
+    call = asyncio.create_task(client.call("sleep", 1, seconds=0.6))
+    await client.call("echo", text="sleep is on its way")
+    assert (await pod.admin("POST", "/reconnect", **ADMIN)).status_code == 202
+    assert (await call)["result"]["content"][0]["text"] == "slept"
+    after = await pod.until("Connected")
+    assert (after.process, after.session, after.handshakes) == (before.process, before.session, 1)
+    assert after.tool_count == before.tool_count
+    assert (await client.text("stats"))["initialize"] == 1
+
+
+async def test_a_server_that_closes_its_output_is_reported_and_its_calls_answered(pod: Pod) -> None:
+    client = await pod.connected()
+    answer = await client.call("close")
+    assert "closed its output" in answer["error"]["message"]
+    status = await pod.until("Dropped", 2)
+    assert status.error is not None
+    assert (status.error.phase, status.error.reason, status.exit) == ("Transport", "StdoutClosed", None)
+    assert "closed its output" in (await client.call("echo"))["error"]["message"]
+
+
+async def test_a_launcher_that_is_gone_answers_open_calls(pod: Pod) -> None:
+    client = await pod.connected()
+    call = asyncio.create_task(client.call("sleep", 1, seconds=20))
+    await client.call("echo", text="sleep is on its way")
+    assert pod.launcher is not None
+    pod.launcher.kill()
+    started = time.monotonic()
+    assert (await call)["error"]["data"]["outcome"] == "unknown"
+    assert time.monotonic() - started < 0.5
+    assert (await pod.until("Dropped", 1)).error is not None
+
+
+async def test_a_killed_relay_is_replaced_and_the_session_goes_on(make_pod: Any) -> None:
+    pod = await make_pod(relay="process")
+    client = await pod.connected()
+    await client.request("logging/setLevel", level="error")
+    await client.request("resources/subscribe", uri="file://a")
+    deleted = await pod.connected()
+    await deleted.delete()
+    before = await pod.until("Connected")
+    await pod.kill_relay()
+    started = time.monotonic()
+    await pod.spawn_relay()
+    assert (await client.call("echo", text="same session"))["result"]
+    assert time.monotonic() - started < 2
+    after = await pod.until("Connected")
+    assert after.instance != before.instance
+    assert after.process == before.process
+    assert after.session is not None
+    assert (after.session.adopted, after.handshakes) == (True, 1)
+    stats = await client.text("stats")
+    assert (stats["initialize"], stats["id"] >> 32) == (1, 2)
+    assert (await deleted.post(body("ping", 1))).status_code == 404
+    async with client.stream() as stream:
+        await client.call("updated", uri="file://a")
+        assert (await stream.next())["method"] == "notifications/resources/updated"
+        assert stream.waiting() == 0
+    await client.call("log", level="info")
+    assert client.notes == []
+
+
+async def test_a_relay_killed_during_the_handshake_waits_for_its_answer(make_pod: Any) -> None:
+    pod = await make_pod("nothing", relay="process")
+    status = await pod.status()
+    async with asyncio.timeout(5):
+        while status.process is None:
+            status = await pod.status(status.revision, 5)
+    await pod.kill_relay()
+    await pod.spawn_relay()
+    async with asyncio.timeout(5):
+        while status.process is None or status.instance == "":
+            status = await pod.status(status.revision, 5)
+    assert (status.state, status.handshakes) == ("Connecting", 1)
+
+
+async def test_a_session_goes_on_with_a_new_process_in_a_new_pod(make_pod: Any) -> None:
+    first, second = await make_pod(), await make_pod()
+    client = await first.connected()
+    await second.until("Connected")
+    client.url = second.url
+    async with client.stream() as stream:
+        assert (await client.call("echo", text="x"))["result"]
+        # The process of the second pod is younger than the session or as old: only a younger one is news.
+        assert stream.waiting() <= 1
+
+
+async def test_the_end_of_the_pod_lets_running_calls_finish(pod: Pod) -> None:
+    client = await pod.connected()
+    call = asyncio.create_task(client.call("sleep", 1, seconds=0.5))
+    await client.call("echo", text="sleep is on its way")
+    async with client.stream() as stream:
+        assert pod.launcher is not None
+        pod.launcher.send_signal(signal.SIGTERM)
+        await pod.until("Terminating", 2)
+        refused = await client.post(body("tools/call", 2, name="echo", arguments={}))
+        assert refused.status_code == 503
+        assert "shutting down" in refused.json()["error"]["message"]
+        assert (await call)["result"]["content"][0]["text"] == "slept"
+        async with asyncio.timeout(5):
+            await stream.ended.wait()
+    loop = asyncio.get_running_loop()
+    started = time.monotonic()
+    assert await loop.run_in_executor(None, pod.launcher.wait, 10) == 0
+    assert time.monotonic() - started < 3
+    assert (await pod.status()).exit is not None
+
+
+async def test_sigterm_ends_an_idle_relay_quickly_with_code_0_also_when_sent_twice(make_pod: Any) -> None:
+    pod = await make_pod(relay="process")
+    client = await pod.connected()
+    async with client.stream() as stream:
+        started = time.monotonic()
+        pod.process.send_signal(signal.SIGTERM)
+        pod.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(5):
+            assert await pod.process.wait() == 0
+            await stream.ended.wait()
+    assert time.monotonic() - started < 1.5
+
+
+async def test_sigterm_lets_a_running_call_finish(make_pod: Any) -> None:
+    pod = await make_pod(relay="process")
+    client = await pod.connected()
+    call = asyncio.create_task(client.call("sleep", 1, seconds=0.5))
+    await client.call("echo", text="sleep is on its way")
+    pod.process.send_signal(signal.SIGTERM)
+    assert (await call)["result"]["content"][0]["text"] == "slept"
+    async with asyncio.timeout(5):
+        assert await pod.process.wait() == 0
+
+
+async def test_a_relay_without_its_settings_says_which_one_is_missing() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mcp_sidecar", env={}, stderr=asyncio.subprocess.PIPE
+    )
+    _, errors = await process.communicate()
+    assert process.returncode == 2
+    assert b"MCP_RELAY_SERVER_NAME" in errors
+
+
+async def test_state_files_are_json_and_survive_a_broken_one(make_pod: Any) -> None:
+    pod = await make_pod()
+    await pod.until("Connected")
+    await pod.stop_relay()
+    path = pod.directory / "state" / "handshake.json"
+    assert json.loads(path.read_text())["handshakes"] == 1
+    path.write_text("{broken")
+    await pod.relay()
+    status = await pod.until("Connected")
+    assert status.handshakes == 1  # a second initialize, because nothing is known of the first

@@ -1,0 +1,103 @@
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+from mcp import Client
+
+from relaykit.client import Client as RawClient
+from relaykit.pod import SCRIPTED, free_port, launcher_path
+from relaykit.waiting import eventually
+
+
+@contextlib.asynccontextmanager
+async def local(
+    *options: str, command: list[str] | None = None, launcher: str | None = None
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """A relay on this machine, and the URL it announced."""
+    environment = {**os.environ, "MCP_LAUNCHER": launcher or str(launcher_path())}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mcp_sidecar", "local", *options, "--"),
+        *(command or [sys.executable, str(SCRIPTED)]),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(10):
+            line = await process.stdout.readline()
+        yield process, json.loads(line)["url"] if line else ""
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def test_the_mcp_client_library_works_through_a_local_relay() -> None:
+    async with local() as (_, url), Client(url, mode="legacy") as client:
+        tools = await client.list_tools()
+        assert "echo" in {tool.name for tool in tools.tools}
+        result = await client.call_tool("echo", {"text": "hello"})
+        assert json.loads(result.content[0].text) == "hello"  # type: ignore[union-attr]  # a text content
+
+
+async def test_it_announces_its_url_as_one_json_line_and_leaves_no_process() -> None:
+    port = free_port()
+    async with local("--port", str(port), "--token", "secret", "--name", "mine") as (process, url):
+        assert url == f"http://127.0.0.1:{port}/mcp"
+        async with RawClient(url, None) as stranger:
+            assert (await stranger.post({})).status_code == 401
+        async with RawClient(url, "secret") as client:
+            await client.connect()
+            assert (await client.call("echo", text="x"))["result"]
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(children) == 2
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(10):
+            assert await process.wait() == 0
+        assert not [child for child in children if child.is_running()]
+
+
+async def test_it_serves_before_the_servers_handshake() -> None:
+    started = time.monotonic()
+    async with local(command=[sys.executable, str(SCRIPTED), "nothing"]) as (_, url):
+        assert url
+        assert time.monotonic() - started < 5
+
+
+async def test_a_server_that_ignores_the_end_is_ended_too(tmp_path: Path) -> None:
+    script = tmp_path / "stubborn.py"
+    script.write_text(
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(60)\n"
+    )
+    async with local(command=[sys.executable, str(script)]) as (process, _):
+
+        async def started() -> bool:
+            return len(psutil.Process(process.pid).children(recursive=True)) == 2
+
+        await eventually(started)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(10):
+            assert await process.wait() == 0
+        assert not [child for child in children if child.is_running()]
+
+
+@pytest.mark.parametrize(
+    ("options", "launcher", "words"),
+    [([], "/no/launcher", "MCP_LAUNCHER"), (["--host", "192.0.2.1"], None, "Cannot assign")],
+)
+async def test_what_is_missing_is_named(options: list[str], launcher: str | None, words: str) -> None:
+    async with local(*options, launcher=launcher) as (process, _):
+        _, errors = await process.communicate()
+        assert process.returncode == 2
+        assert words in errors.decode()
+        assert "Traceback" not in errors.decode()

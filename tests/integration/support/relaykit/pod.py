@@ -1,0 +1,193 @@
+"""A pod without Kubernetes: the real launcher as a process, the relay in this process or in its own."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from mcp_relay_api.status import RelayStatus
+from mcp_sidecar.service import Service
+from mcp_sidecar.settings import Settings
+from mcp_sidecar.web.server import listen
+from relaykit.client import Client
+from relaykit.waiting import eventually
+
+ROOT = Path(__file__).parents[4]
+SCRIPTED = Path(__file__).with_name("scripted.py")
+TOKEN, ADMIN_TOKEN = "client-token", "admin-token"
+ADMIN = {"authorization": f"Bearer {ADMIN_TOKEN}"}
+
+
+def launcher_path() -> Path:
+    return Path(os.environ.get("MCP_LAUNCHER", ROOT / "build" / "mcp-launcher"))
+
+
+class Pod:
+    """Start with `launch` (the server) and `relay`; every client it made is closed by `stop`."""
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self.directory = directory
+        self.socket = directory / "server.sock"
+        self.launcher: subprocess.Popen[bytes] | None = None
+        self.service: Service | None = None
+        self.process: asyncio.subprocess.Process | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._clients: list[Client] = []
+        self._admin = httpx.AsyncClient(timeout=20, trust_env=False)
+        self.port, self.admin_port = free_port(), free_port()
+        chosen: dict[str, Any] = {
+            "server_name": "demo",
+            "server_uid": "uid-1",
+            "signing_key": b"k" * 32,
+            "token": TOKEN.encode(),
+            "admin_token": ADMIN_TOKEN.encode(),
+            "socket_path": str(self.socket),
+            "host": "127.0.0.1",
+            "state_dir": directory / "state",
+            "port": self.port,
+            "admin_port": self.admin_port,
+        }
+        self.settings = Settings(**(chosen | settings))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    @property
+    def admin_url(self) -> str:
+        return f"http://127.0.0.1:{self.admin_port}"
+
+    def launch(self, mode: str = "answer", *, command: list[str] | None = None) -> None:
+        """Start the launcher with the scripted server."""
+        log = self.directory / "termination"
+        self.launcher = subprocess.Popen(
+            [
+                str(launcher_path()), "run", "--socket", str(self.socket), "--termination-log", str(log),
+                "--max-line-bytes", str(self.settings.max_message_bytes), "--",
+                *(command or [sys.executable, str(SCRIPTED), mode]),
+            ],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    async def relay(self) -> None:
+        """Start the relay in this process."""
+        listeners = [listen("127.0.0.1", port) for port in (self.port, self.admin_port)]
+        self.service = Service(self.settings, *listeners)
+        ready = asyncio.Event()
+        self._serving = asyncio.get_running_loop().create_task(self.service.run(ready.set))
+        async with asyncio.timeout(5):
+            await ready.wait()
+
+    async def stop_relay(self) -> None:
+        if self.service is not None and self._serving is not None:
+            self.service.stop()
+            async with asyncio.timeout(10):
+                await self._serving
+            self.service = None
+
+    async def spawn_relay(self) -> None:
+        """Start the relay as in the pod: its own process, settings from the environment."""
+        folder = self.directory / "secrets"
+        folder.mkdir(exist_ok=True)
+        for name, value in (("token", TOKEN), ("admin-token", ADMIN_TOKEN), ("signing-key", "k" * 32)):
+            (folder / name).write_text(value)
+        environment = {
+            **os.environ,
+            "MCP_RELAY_SERVER_NAME": "demo",
+            "MCP_RELAY_SERVER_NAMESPACE": "default",
+            "MCP_RELAY_SERVER_UID": "uid-1",
+            "MCP_RELAY_SECRETS_DIR": str(folder),
+            "MCP_RELAY_STATE_DIR": str(self.directory / "state"),
+            "MCP_RELAY_SOCKET": str(self.socket),
+            "MCP_RELAY_HOST": "127.0.0.1",
+            "MCP_RELAY_PORT": str(self.port),
+            "MCP_RELAY_ADMIN_PORT": str(self.admin_port),
+        }
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "mcp_sidecar", env=environment, stderr=asyncio.subprocess.DEVNULL
+        )
+        await eventually(self._answers, 10)
+
+    async def _answers(self) -> bool:
+        try:
+            return (await self._admin.get(f"{self.admin_url}/healthz")).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    async def kill_relay(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        await self.process.wait()
+
+    async def status(self, after: int | None = None, wait: float = 0) -> RelayStatus:
+        """One status document, held against the contract: nothing missing, nothing unknown."""
+        query = {"wait": wait} | ({} if after is None else {"after": after})
+        reply = await self._admin.get(f"{self.admin_url}/status", params=query, headers=ADMIN)
+        assert reply.status_code == 200, reply.text
+        return validated(reply.content)
+
+    async def until(self, state: str, seconds: float = 10) -> RelayStatus:
+        """Wait for a state by long-poll."""
+        async with asyncio.timeout(seconds):
+            status = await self.status()
+            while status.state != state:
+                status = await self.status(status.revision, 5)
+        return status
+
+    async def admin(self, method: str, path: str, **headers: str) -> httpx.Response:
+        return await self._admin.request(method, self.admin_url + path, headers=headers)
+
+    def client(self, **options: Any) -> Client:
+        """A client that has not connected yet."""
+        client = Client(self.url, **{"token": TOKEN, **options})
+        self._clients.append(client)
+        return client
+
+    async def connected(self, **options: Any) -> Client:
+        """A client with a session."""
+        return await self.client(**options).connect()
+
+    async def stop(self) -> None:
+        for client in self._clients:
+            await client.http.aclose()
+        await self._admin.aclose()
+        await self.stop_relay()
+        if self.process is not None and self.process.returncode is None:
+            self.process.terminate()
+            await self.process.wait()
+        if self.launcher is not None:
+            self.launcher.kill()
+            self.launcher.wait()
+
+
+def validated(document: bytes) -> RelayStatus:
+    """Hold a document against the contract, unknown keys included."""
+    status = RelayStatus.model_validate_json(document)
+    raw = json.loads(document)
+    assert json.loads(status.model_dump_json(by_alias=True)).keys() == raw.keys()
+    for part in ("process", "exit", "error", "session"):
+        known = getattr(status, part)
+        if known is not None:
+            assert known.model_dump(by_alias=True).keys() == raw[part].keys(), part
+    return status
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert isinstance(port, int)
+    return port
+
+
+def kill_process(status: RelayStatus) -> None:
+    """Kill the server process itself."""
+    assert status.process is not None
+    os.kill(status.process.pid, signal.SIGKILL)
