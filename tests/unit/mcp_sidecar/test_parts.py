@@ -1,0 +1,136 @@
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_sidecar.core.sessionid import Signer
+from mcp_sidecar.metrics import Metrics
+from mcp_sidecar.session import store as stores
+from mcp_sidecar.session.calls import MAX_EVENTS, Outbox, RefusedError
+from mcp_sidecar.session.clients import Clients
+from mcp_sidecar.session.store import Store
+
+
+def test_the_relay_imports_nothing_heavy() -> None:
+    heavy = ["pydantic", "mcp", "starlette", "h11", "anyio", "prometheus_client", "httpx", "argparse"]
+    code = f"import sys, mcp_sidecar.pod; print([m for m in {heavy!r} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_metrics_have_names_units_and_labels() -> None:
+    metrics = Metrics()
+    metrics.call("tools/call", "ok", 0.003)
+    metrics.call("tools/call", "ok", 99.0)
+    metrics.count("mcp_relay_stdout_lines_dropped", "noise", 2)
+    metrics.gauge("mcp_relay_clients", "Client sessions", {"": 3})
+    text, kind = metrics.render()
+    lines = text.decode().splitlines()
+    assert 'mcp_relay_calls_total{method="tools/call",outcome="ok"} 2.0' in lines
+    assert 'mcp_relay_call_duration_seconds_bucket{le="0.005",method="tools/call"} 1.0' in lines
+    assert 'mcp_relay_call_duration_seconds_bucket{le="+Inf",method="tools/call"} 2.0' in lines
+    assert 'mcp_relay_stdout_lines_dropped_total{reason="noise"} 2.0' in lines
+    assert "mcp_relay_clients 3.0" in lines
+    assert kind.startswith(b"text/plain")
+
+
+async def test_a_queue_that_grows_too_long_is_given_up_but_one_large_event_passes() -> None:
+    outbox, cut = Outbox(), asyncio.Event()
+    outbox.on_overflow = cut.set
+    assert outbox.put((b"x" * 50_000_000,))
+    assert not outbox.put((b"y",))
+    assert cut.is_set()
+    assert (outbox.overflown, outbox.pop(), outbox.put((b"z",))) == (True, None, False)
+    many = Outbox()
+    assert [many.put((b"x",)) for _ in range(MAX_EVENTS + 1)][-2:] == [True, False]
+
+
+async def test_whoever_waits_for_events_wakes_at_the_first_and_at_the_end() -> None:
+    outbox = Outbox()
+    assert not await outbox.wait(0.01)
+    waiting = asyncio.create_task(outbox.wait(5))
+    await asyncio.sleep(0)
+    outbox.put((b"x",))
+    assert await waiting
+    assert outbox.pop() == (b"x",)
+    waiting = asyncio.create_task(outbox.wait(5))
+    await asyncio.sleep(0)
+    outbox.close()
+    assert await waiting
+
+
+def test_what_the_store_was_told_is_known_after_a_restart(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert (store.starts, store.handshakes, store.answer, store.refused) == (1, 0, None, None)
+    store.begin("abc", 17)
+    again = Store(tmp_path)
+    assert (again.starts, again.handshakes, again.incarnation, again.request_id) == (2, 1, "abc", 17)
+    assert again.answer is None
+    again.finish({"protocolVersion": "x", "odd": "\ud800"}, 5.0)
+    again.save_interests({"levels": {"a": "info"}})
+    third = Store(tmp_path)
+    assert (third.answer, third.since) == ({"protocolVersion": "x", "odd": "\ud800"}, 5.0)
+    assert third.interests == {"levels": {"a": "info"}}
+    third.refuse({"reason": "no"})
+    assert Store(tmp_path).refused == {"reason": "no"}
+    third.begin("def", 18)
+    assert (third.answer, third.refused, third.handshakes) == (None, None, 2)
+
+
+def test_ended_sessions_are_remembered_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "MAX_ENDED", 3)
+    store = Store(tmp_path)
+    for number in range(9):
+        store.end_session(f"s{number}")
+        store.end_session(f"s{number}")
+    assert [store.is_ended(f"s{n}") for n in range(9)] == [False] * 6 + [True] * 3
+    again = Store(tmp_path)
+    assert [again.is_ended(f"s{n}") for n in range(9)] == [False] * 6 + [True] * 3
+    assert len((tmp_path / "ended").read_text().split()) <= 7
+
+
+@pytest.mark.parametrize("broken", ["", "[]", "{", '{"starts": "x", "handshakes": -1, "answer": []}'])
+def test_a_broken_state_file_counts_as_absent(tmp_path: Path, broken: str) -> None:
+    (tmp_path / "handshake.json").write_text(broken)
+    store = Store(tmp_path)
+    assert (store.starts, store.handshakes, store.answer) == (1, 0, None)
+    assert json.loads((tmp_path / "handshake.json").read_text())["starts"] == 1
+
+
+async def test_a_session_belongs_to_the_subject_that_opened_it(tmp_path: Path) -> None:
+    clients = Clients(Signer(b"k", "u"), Store(tmp_path), 10, 60)
+    client = clients.open(
+        {"capabilities": {"sampling": {}, "odd": {}}, "protocolVersion": "2025-03-26"}, "alice"
+    )
+    assert (client.capabilities, client.revision) == (frozenset({"sampling"}), "2025-03-26")
+    assert clients.find(client.sid, "bob") is None
+    assert clients.find(client.sid, "alice") is client
+    restored = Clients(Signer(b"k", "u"), Store(tmp_path), 10, 60)
+    assert restored.find(client.sid, "bob") is None
+    again = restored.find(client.sid, "alice")
+    assert again is not None
+    assert (again.key, again.capabilities, again.revision) == (
+        client.key,
+        client.capabilities,
+        client.revision,
+    )
+    restored.end(again, "deleted")
+    restored.end(again, "deleted")
+    assert restored.find(client.sid, "alice") is None
+    assert len(restored) == 0
+
+
+async def test_a_session_in_use_is_never_ended_for_room(tmp_path: Path) -> None:
+    clients = Clients(Signer(b"k", "u"), Store(tmp_path), 1, 60)
+    first = clients.open({}, "s")
+    first.open_stream()
+    with pytest.raises(RefusedError, match="in use"):
+        clients.open({}, "s")
+    clients.find(first.sid, "s")
+    assert first.stream is not None
+    first.close_stream(first.stream, 0.0)
+    second = clients.open({}, "s")
+    assert (first.ended, second.ended) == (True, False)

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from mcp_relay_api import paths
+from mcp_sidecar.settings import SettingsError, from_environment
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    for name in (paths.TOKEN_FILE, paths.ADMIN_TOKEN_FILE, paths.SIGNING_KEY_FILE):
+        (tmp_path / name).write_text(f"{name}-value\n")
+    return {
+        paths.ENV_SERVER_NAME: "demo",
+        paths.ENV_SERVER_UID: "uid",
+        "MCP_RELAY_SECRETS_DIR": str(tmp_path),
+    }
+
+
+def test_little_has_to_be_set_and_secrets_come_from_files(environment: dict[str, str]) -> None:
+    settings = from_environment(environment)
+    assert (settings.server_name, settings.token, settings.admin_token) == (
+        "demo",
+        b"token-value",
+        b"admin-token-value",
+    )
+    assert (settings.port, settings.admin_port) == (paths.MCP_PORT, paths.ADMIN_PORT)
+    assert (settings.call_timeout, settings.startup_timeout, settings.idle_timeout) == (30, 120, 7200)
+    assert (settings.max_clients, settings.max_message_bytes) == (1000, 16 * 1024 * 1024)
+
+
+def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> None:
+    environment |= {
+        paths.ENV_ALLOWED_HOSTS: "a.example, b.example:80",
+        paths.ENV_STARTUP_TIMEOUT: "5",
+        paths.ENV_CALL_TIMEOUT: "2.5",
+        paths.ENV_IDLE_TIMEOUT: "7",
+        paths.ENV_MAX_CLIENTS: "8",
+        paths.ENV_MAX_MESSAGE_BYTES: "9",
+        paths.ENV_AUTH: "None",
+    }
+    settings = from_environment(environment)
+    assert settings.allowed_hosts == ("a.example", "b.example:80")
+    assert (settings.startup_timeout, settings.call_timeout, settings.idle_timeout) == (5, 2.5, 7)
+    assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (paths.ENV_SERVER_NAME, "", "is not set"),
+        (paths.ENV_AUTH, "JWT", "is not one of Bearer, None"),
+        (paths.ENV_CALL_TIMEOUT, "soon", "is not a number above 0"),
+        (paths.ENV_MAX_CLIENTS, "0", "is not a number above 0"),
+        (paths.ENV_IDLE_TIMEOUT, "nan", "is not a number above 0"),
+        ("MCP_RELAY_SECRETS_DIR", "/nowhere", "cannot be read"),
+    ],
+)
+def test_a_wrong_setting_is_named(environment: dict[str, str], name: str, value: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        from_environment({**environment, name: value})
+
+
+def test_an_empty_secret_is_refused(environment: dict[str, str]) -> None:
+    (Path(environment["MCP_RELAY_SECRETS_DIR"]) / "token").write_text("\n")
+    with pytest.raises(SettingsError, match="is empty"):
+        from_environment(environment)
