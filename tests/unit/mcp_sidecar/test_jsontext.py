@@ -27,7 +27,7 @@ def frames(draw: st.DrawFn) -> tuple[Any, bytes]:
         "id": number,
         "method": draw(st.text(max_size=5)),
         **members,
-        **{"id": number},
+        "id": number,
     }
     keys = draw(st.permutations(list(message)))
     indent = draw(st.sampled_from([None, 1]))
