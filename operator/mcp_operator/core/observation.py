@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from mcp_operator.core.api import MCPServerSpec, MCPServerStatus
-from mcp_relay_api.status import RelayStatus
+from mcp_operator.core.api import MCPServerSpec, MCPServerStatus, Phase
+from mcp_relay_api.status import RelayState, RelayStatus
 
 
 class ContainerState(StrEnum):
@@ -79,6 +79,20 @@ class RelayView:
     message: str = ""
 
     @property
+    def unheard(self) -> bool:
+        """Whether no poll has come to an end yet."""
+        return self.status is None and self.failures == 0
+
+    @property
+    def usable(self) -> RelayStatus | None:
+        """The report, while the session is initialised now and its tools are listed; else None."""
+        told = self.status
+        if told is None or self.failures or told.state is not RelayState.CONNECTED or told.session is None:
+            return None
+        listed = told.tool_count is not None or "tools" not in told.session.capabilities
+        return told if listed and told.error is None else None
+
+    @property
     def answering(self) -> bool:
         """Whether the last poll was answered."""
         return self.status is not None and self.failures == 0
@@ -94,6 +108,9 @@ class MissingReference:
     """Path in the resource that names it, for example `spec.env[0]`."""
     key: str | None = None
     """None: the object as a whole is missing."""
+
+
+_SERVED = frozenset({Phase.CONNECTED, Phase.RECONNECTING})
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,13 @@ class Observation:
     def pod(self) -> PodFacts | None:
         """The newest pod; older ones are left-overs."""
         return self.pods[-1] if self.pods else None
+
+    @property
+    def served_before(self) -> bool:
+        """Whether the status says of this very pod that its session was up; an operator may have started."""
+        written, pod = self.status, self.pod
+        known = written.session.pod_uid if written.session else None
+        return pod is not None and written.phase in _SERVED and known == pod.uid
 
     @property
     def last_epoch(self) -> int:

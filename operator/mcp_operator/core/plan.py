@@ -29,6 +29,8 @@ class Plan:
     """Whether the relay is told to open its connection anew."""
     wanted: bool = True
     """Whether the Service and the Secret should exist; False while the resource goes away."""
+    hold: bool = False
+    """Whether the status stays as it is: what was written last is still the best that is known."""
     rule: str = ""
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ from mcp_operator.core.api.status import (
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import Observation
 from mcp_operator.core.plan import Plan
-from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayState, RelayStatus
+from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayStatus
 
 # The number of clients moves with every client; it alone is written at most this often.
 CLIENTS_SECONDS = 10
@@ -59,13 +59,10 @@ def compute(
 
 def verified(seen: Observation, plan: Plan) -> RelayStatus | None:
     """The relay's report while the session is initialised now, else None."""
-    told = seen.relay.status
-    live = seen.relay.answering and told is not None and told.state is RelayState.CONNECTED
-    if not live or told is None or told.session is None or plan.create_epoch is not None:
-        return None
-    pod = seen.pod
+    pod, told = seen.pod, seen.relay.usable
     up = pod is not None and not pod.deleting and not pod.server.terminated and not pod.ended
-    return told if up and plan.phase in {Phase.CONNECTED, Phase.CONNECTING} and plan.failure is None else None
+    shown = plan.phase in {Phase.CONNECTED, Phase.CONNECTING} and plan.create_epoch is None
+    return told if up and shown and plan.failure is None else None
 
 
 def _error(seen: Observation, plan: Plan) -> ServerError | None:

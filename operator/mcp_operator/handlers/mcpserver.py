@@ -93,11 +93,14 @@ class Reconciler:
         if pod is None or not pod.ip or not token or not _worth_asking(pod):
             self._relays.leave(key, but=pod.uid if pod is not None and not pod.deleting else None)
             return
-        self._relays.follow(key, pod.uid, Endpoint(pod.ip, token.decode()))
+        endpoint = Endpoint(pod.ip, token.decode())
+        self._relays.follow(key, pod.uid, endpoint, answered_before=scene.seen.served_before)
 
     async def _report(self, key: Key, scene: Scene, outcome: Outcome) -> datetime | None:
         """Write the status; returns when to write what was left for later."""
         seen, plan = scene.seen, outcome.plan
+        if plan.hold:
+            return None
         context = status.Context(
             image=server.image(seen.spec, self._settings), url=names.url(seen.name, seen.namespace)
         )

@@ -50,7 +50,7 @@ class Observer:
         kube: Kube,
         cache: Cache,
         nursery: Nursery,
-        view: Callable[[str], RelayView],
+        view: Callable[[Key, str], RelayView],
         settings: Settings,
         clock: Callable[[], datetime],
     ) -> None:
@@ -125,7 +125,7 @@ class Observer:
             conflict=conflict,
             missing=missing,
             pods=known,
-            relay=self._view(known[-1].uid) if known else RelayView(),
+            relay=self._view(key, known[-1].uid) if known else RelayView(),
             sandbox_error=told.get(_SANDBOX, ""),
             mount_error=told.get(_MOUNT, ""),
         )

@@ -22,82 +22,93 @@ GROWTH: Final = 1.5
 
 @dataclass
 class _Watch:
-    key: Key
+    """The watch of one pod's relay, and what it has heard."""
+
+    uid: str
     endpoint: Endpoint
-    task: asyncio.Task[None]
+    view: RelayView = RelayView()
+    task: asyncio.Task[None] | None = None
 
 
 class RelayWatches:
-    """What is known of each relay, by the UID of its pod."""
+    """What is known of the relay of each owner's newest pod."""
 
     def __init__(self, relays: Relays, wake: Callable[[Key], None], wait: float, spacing: float) -> None:
         self._relays = relays
         self._wake = wake
         self._wait = wait
         self._spacing = spacing
-        self._watches: dict[str, _Watch] = {}
-        self._views: dict[str, RelayView] = {}
+        self._watches: dict[Key, _Watch] = {}
 
-    def view(self, uid: str) -> RelayView:
+    def view(self, key: Key, uid: str) -> RelayView:
         """What the relay of this pod last said."""
-        return self._views.get(uid, RelayView())
+        watch = self._watches.get(key)
+        return watch.view if watch is not None and watch.uid == uid else RelayView()
 
-    def follow(self, key: Key, uid: str, endpoint: Endpoint) -> None:
-        """Watch the relay of this pod; no other pod of the same owner."""
-        watch = self._watches.get(uid)
-        if watch is not None and watch.endpoint == endpoint:
+    def follow(self, key: Key, uid: str, endpoint: Endpoint, *, answered_before: bool = False) -> None:
+        """Watch the relay of this pod; no other pod of the same owner.
+
+        `answered_before`: it answered an earlier operator, so silence is a failure from the first moment.
+        """
+        known = self._watches.get(key)
+        if known is not None and (known.uid, known.endpoint) == (uid, endpoint):
             return
         self.leave(key)
-        task = asyncio.get_running_loop().create_task(self._watch(key, uid, endpoint), name=f"relay {key}")
-        self._watches[uid] = _Watch(key, endpoint, task)
+        watch = self._watches[key] = _Watch(uid, endpoint)
+        watch.task = asyncio.get_running_loop().create_task(
+            self._watch(key, watch, answered_before), name=f"relay {key}"
+        )
 
     def leave(self, key: Key, but: str | None = None) -> None:
-        """Stop watching the pods of this owner, except the one with the UID `but`."""
-        for uid in [uid for uid, watch in self._watches.items() if watch.key == key and uid != but]:
-            self._watches.pop(uid).task.cancel()
-            self._views.pop(uid, None)
+        """Stop watching for this owner, unless it is the pod with the UID `but`."""
+        watch = self._watches.get(key)
+        if watch is not None and watch.uid != but:
+            del self._watches[key]
+            if watch.task is not None:
+                watch.task.cancel()
 
     def count(self) -> int:
         """Number of relays that are watched."""
         return len(self._watches)
 
-    async def reconnect(self, uid: str) -> None:
+    async def reconnect(self, key: Key) -> None:
         """Tell the relay to reconnect. One that does not answer is restarted by its liveness probe."""
-        watch = self._watches.get(uid)
+        watch = self._watches.get(key)
         if watch is None:
             return
         try:
             await self._relays.reconnect(watch.endpoint)
         except UnreachableError as error:
-            logger.info("%s/%s: the relay did not take the order to reconnect: %s", *watch.key, error)
+            logger.info("%s/%s: the relay did not take the order to reconnect: %s", *key, error)
 
     async def close(self) -> None:
         """Stop all watches. Idempotent."""
-        tasks = [watch.task for watch in self._watches.values()]
+        tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._watches.clear()
 
-    async def _watch(self, key: Key, uid: str, endpoint: Endpoint) -> None:
+    async def _watch(self, key: Key, watch: _Watch, answered: bool) -> None:
         pace = _Pace(asyncio.get_running_loop().time, self._spacing)
         while True:
-            view = self.view(uid)
+            view = watch.view
             known = view.status if view.failures == 0 and not pace.failing else None
             try:
-                told = await self._relays.status(endpoint, known, self._wait)
+                told = await self._relays.status(watch.endpoint, known, self._wait)
             except UnreachableError as error:
-                count = pace.failed(answered_before=view.status is not None)
-                self._publish(key, uid, replace(view, failures=view.failures + count, message=str(error)))
+                count = pace.failed(answered_before=answered)
+                self._publish(key, watch, replace(view, failures=view.failures + count, message=str(error)))
                 await asyncio.sleep(pace.delay())
             else:
                 pace.answered()
-                self._publish(key, uid, RelayView(told))
+                answered = True
+                self._publish(key, watch, RelayView(told))
 
-    def _publish(self, key: Key, uid: str, view: RelayView) -> None:
-        before = self._views.get(uid)
-        self._views[uid] = view
-        if before is None or (before.status, before.failures) != (view.status, view.failures):
+    def _publish(self, key: Key, watch: _Watch, view: RelayView) -> None:
+        before = watch.view
+        watch.view = view
+        if (before.status, before.failures) != (view.status, view.failures):
             self._wake(key)
 
 

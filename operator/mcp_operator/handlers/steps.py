@@ -9,6 +9,7 @@ from typing import Any
 from mcp_operator.adapters.errors import ConflictError, RefusedError
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.refusal import Refusal, refused
@@ -36,7 +37,7 @@ class Executor:
     """Does what plans say."""
 
     def __init__(
-        self, kube: Kube, cache: Cache, nursery: Nursery, reconnect: Callable[[str], Awaitable[None]]
+        self, kube: Kube, cache: Cache, nursery: Nursery, reconnect: Callable[[Key], Awaitable[None]]
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -58,8 +59,8 @@ class Executor:
         outcome = results[1]
         if not isinstance(outcome, Outcome):
             raise TypeError(f"no outcome: {outcome!r}")
-        if plan.reconnect and scene.seen.pod is not None:
-            await self._reconnect(scene.seen.pod.uid)
+        if plan.reconnect:
+            await self._reconnect((scene.owner.namespace, scene.owner.name))
         return outcome
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:

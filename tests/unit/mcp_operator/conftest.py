@@ -96,12 +96,13 @@ class World:
     def status(self, **recovery: Any) -> MCPServerStatus:
         epoch = recovery.pop("epoch", 1)
         error = recovery.pop("error", None)
+        pod_uid = recovery.pop("pod_uid", None)
         return MCPServerStatus(
             observed_generation=1,
             phase=recovery.pop("phase", None),
             error=error,
             recovery=RecoveryStatus(**{"config_hash": HASH, **recovery}),
-            session=SessionStatus(epoch=epoch),
+            session=SessionStatus(epoch=epoch, pod_uid=pod_uid),
         )
 
     def spec(self, **fields: Any) -> MCPServerSpec:

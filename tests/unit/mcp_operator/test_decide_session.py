@@ -27,6 +27,49 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "an operator that starts leaves the status alone until it has heard the relay",
+        lambda w: {"relay": RelayView(), "status": w.status(phase="Connected", pod_uid="pod-1")},
+        "not-heard-again-yet: None -> Connected (NotObserved)",
+        None,
+    ),
+    (
+        "what an earlier operator wrote about another pod counts for nothing",
+        lambda w: {"relay": RelayView(), "status": w.status(phase="Connected", pod_uid="pod-0")},
+        "cold-start: Wait -> Connecting (Initializing)",
+        None,
+    ),
+    (
+        "an operator that starts and finds the relay silent says so",
+        lambda w: {"relay": RelayView(failures=1), "status": w.status(phase="Connected", pod_uid="pod-1")},
+        "unreachable: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a session whose tools are still being listed is not shown as served",
+        lambda w: {"relay": RelayView(w.report(toolCount=None))},
+        "connected: Wait -> Connecting (Initializing)",
+        None,
+    ),
+    (
+        "a server that declares no tools needs no list",
+        lambda w: {
+            "relay": RelayView(
+                w.report(
+                    toolCount=None,
+                    session={
+                        "protocolVersion": "2025-11-25",
+                        "serverInfo": {},
+                        "capabilities": {"prompts": {}},
+                        "since": w.ago(9).timestamp(),
+                        "adopted": False,
+                    },
+                )
+            )
+        },
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
         "a relay that was not heard yet is no failure",
         lambda w: {"relay": RelayView()},
         "cold-start: Wait -> Connecting (Initializing)",

@@ -94,9 +94,9 @@ async def test_a_change_at_the_relay_wakes_the_owner_and_rest_does_not(
     async with Relays() as client:
         watches = RelayWatches(client, woken, wait=30, spacing=5)
         watches.follow(KEY, "pod", endpoint)
-        await woken.until(lambda: watches.view("pod").status is not None)
+        await woken.until(lambda: watches.view(KEY, "pod").status is not None)
         await fake.change(state="Dropped")
-        await woken.until(lambda: _state(watches.view("pod")) is RelayState.DROPPED)
+        await woken.until(lambda: _state(watches.view(KEY, "pod")) is RelayState.DROPPED)
         assert woken.count == 2
         assert fake.asked[0] == {}
         assert fake.asked[1]["wait"] == "30"
@@ -116,14 +116,14 @@ async def test_a_relay_that_stops_answering_is_told_within_the_second_failure(
     async with Relays() as client:
         watches = RelayWatches(client, woken, wait=30, spacing=5)
         watches.follow(KEY, "pod", endpoint)
-        await woken.until(lambda: watches.view("pod").status is not None)
+        await woken.until(lambda: watches.view(KEY, "pod").status is not None)
         fake.answer = lambda: web.Response(status=500)
         await fake.change()
-        await woken.until(lambda: watches.view("pod").failures == 1)
-        assert watches.view("pod").status is not None
-        assert not watches.view("pod").answering
+        await woken.until(lambda: watches.view(KEY, "pod").failures == 1)
+        assert watches.view(KEY, "pod").status is not None
+        assert not watches.view(KEY, "pod").answering
         fake.answer = None
-        await woken.until(lambda: watches.view("pod").answering)
+        await woken.until(lambda: watches.view(KEY, "pod").answering)
         assert fake.asked[-2] == {}
         await watches.close()
 
@@ -134,11 +134,11 @@ async def test_only_the_newest_pod_of_an_owner_is_watched(relay: tuple[FakeRelay
     async with Relays() as client:
         watches = RelayWatches(client, woken, wait=30, spacing=5)
         watches.follow(KEY, "one", endpoint)
-        await woken.until(lambda: watches.view("one").status is not None)
+        await woken.until(lambda: watches.view(KEY, "one").status is not None)
         watches.follow(KEY, "two", endpoint)
-        await woken.until(lambda: watches.view("two").status is not None)
+        await woken.until(lambda: watches.view(KEY, "two").status is not None)
         assert watches.count() == 1
-        assert watches.view("one") == RelayView()
+        assert watches.view(KEY, "one") == RelayView()
         watches.leave(KEY)
         assert watches.count() == 0
         await watches.close()
@@ -150,8 +150,8 @@ async def test_the_order_to_reconnect_reaches_the_relay(relay: tuple[FakeRelay, 
     async with Relays() as client:
         watches = RelayWatches(client, woken, wait=30, spacing=5)
         watches.follow(KEY, "pod", endpoint)
-        await watches.reconnect("pod")
-        await watches.reconnect("unknown")
+        await watches.reconnect(KEY)
+        await watches.reconnect(("default", "unknown"))
         assert fake.reconnects == 1
         await watches.close()
 

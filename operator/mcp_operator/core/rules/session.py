@@ -17,11 +17,19 @@ UNREACHABLE_LIMIT = 3
 DROPPED_SECONDS = 1
 
 
+def _not_heard_again_yet(case: Case) -> Plan | None:
+    if not (case.seen.relay.unheard and case.seen.served_before):
+        return None
+    phase = case.seen.status.phase or Phase.CONNECTED
+    plan = _running(case, phase, RecoveryAction.NONE, Reason.NOT_OBSERVED, "the relay is being asked")
+    return replace(plan, hold=True)
+
+
 def _cold_start(case: Case) -> Plan | None:
     told = case.seen.relay.status
     if told is not None and (told.state is not RelayState.CONNECTING or case.seen.relay.failures):
         return None
-    if told is None and case.seen.relay.failures >= UNREACHABLE_LIMIT:
+    if told is None and case.seen.relay.failures >= (1 if case.seen.served_before else UNREACHABLE_LIMIT):
         return None
     message = "the server process runs; its answer to `initialize` is awaited"
     plan = _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZING, message)
@@ -74,8 +82,8 @@ def _connected(case: Case) -> Plan | None:
     pod, told = case.seen.pod, case.seen.relay.status
     if pod is None or told is None or told.session is None or told.state is not RelayState.CONNECTED:
         return None
-    if told.error is not None and told.error.phase is ErrorPhase.LIST_TOOLS:
-        return _tools_unknown(case, told)
+    if case.seen.relay.usable is None:
+        return _tools_awaited(case, told)
     if not pod.ready:
         message = "the session is initialised; the Service takes the pod up"
         return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZED, message)
@@ -84,9 +92,10 @@ def _connected(case: Case) -> Plan | None:
     return replace(plan, budget=backoff.attempted(budget), look_again=look)
 
 
-def _tools_unknown(case: Case, told: RelayStatus) -> Plan | None:
+def _tools_awaited(case: Case, told: RelayStatus) -> Plan:
     if told.error is None:
-        return None
+        message = "the session is initialised; its tools are being listed"
+        return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZING, message)
     found = failure.from_relay(told.error, case.now)
     plan = _running(case, Phase.CONNECTING, RecoveryAction.WAIT, found.reason, found.message)
     return replace(plan, failure=found)
@@ -111,6 +120,12 @@ def _running(case: Case, phase: Phase, action: RecoveryAction, reason: Reason, m
 
 
 ROWS = (
+    Row(
+        "Running, connected when an earlier operator wrote so, relay not heard by this one yet",
+        "wait for its first answer; the status stays",
+        "no",
+        _not_heard_again_yet,
+    ),
     Row(
         "Running, no session yet, within `startupTimeoutSeconds`",
         "wait (cold start): same process, same handshake",
