@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mcp_operator.adapters.errors import UnreachableError
@@ -26,7 +26,7 @@ class _Watch:
 
     uid: str
     endpoint: Endpoint
-    view: RelayView = RelayView()
+    view: RelayView = field(default_factory=RelayView)
     task: asyncio.Task[None] | None = None
 
 
