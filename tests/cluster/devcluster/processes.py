@@ -52,7 +52,7 @@ def read_record(path: Path) -> Record | None:
 
 
 def is_alive(record: Record | None, proc: Path = Path("/proc")) -> bool:
-    """Whether the very process of the record still runs. One that is about to end has no arguments any more."""
+    """Whether the very process of the record still runs. One about to end has no arguments any more."""
     now = observe(record.pid, proc) if record else None
     if record is None or now is None:
         return False

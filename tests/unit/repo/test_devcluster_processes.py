@@ -61,17 +61,15 @@ def test_a_program_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> Non
 def test_a_pid_that_went_to_somebody_else_is_never_signalled(
     supervisor: Supervisor, change: dict[str, object]
 ) -> None:
-    with subprocess.Popen(["sleep", "60"]) as bystander:
-        observed = processes.observe(bystander.pid)
-        assert observed
-        record = {"pid": observed.pid, "started": observed.started, "program": observed.program, **change}
-        supervisor.pids.mkdir()
-        (supervisor.pids / "etcd.json").write_text(json.dumps(record), encoding="utf-8")
-        assert not supervisor.alive("etcd")
-        supervisor.stop("etcd", grace=0)
-        assert bystander.poll() is None
-        bystander.kill()
-    assert supervisor.names() == []
+    bystander = supervisor.start("bystander", ["sleep", "60"])
+    observed = processes.observe(bystander)
+    assert observed
+    record = {"pid": observed.pid, "started": observed.started, "program": observed.program, **change}
+    (supervisor.pids / "etcd.json").write_text(json.dumps(record), encoding="utf-8")
+    assert not supervisor.alive("etcd")
+    supervisor.stop("etcd", grace=0)
+    assert supervisor.alive("bystander")
+    assert supervisor.names() == ["bystander"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
