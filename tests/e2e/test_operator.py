@@ -8,6 +8,7 @@ import pytest
 
 from clusterkit import kube as k
 from clusterkit import manifests, node
+from clusterkit.clients import ended
 from clusterkit.servers import Server, Servers, kill_process, ready_since_epoch, status
 
 pytestmark = pytest.mark.serial
@@ -123,6 +124,8 @@ async def test_a_server_at_rest_is_not_written_to(kube: k.Kube, fresh_namespace:
     await servers.ready("resting")
     failing = await servers.apply("failing", (*manifests.BROKEN, "exits"), recovery={"maxRetries": 0})
     await failing.failed()
+    pod = (await failing.pod())["metadata"]["name"]
+    await kube.until(k.PODS, fresh_namespace, pod, ended, what="end of the failed pod")
     async with kube.watch(k.MCPSERVERS, fresh_namespace) as changes:
         for _ in servers.made:  # the watch opens with what stands there
             await anext(changes)
@@ -142,7 +145,15 @@ async def test_uninstalling_the_chart_leaves_resources_and_servers(servers: Serv
         client = await server.client()
         assert await client.call("echo", text="still served") == "still served"
     finally:
-        await asyncio.to_thread(node.helm, "rollback", release, "-n", namespace, "--wait")
+        await asyncio.to_thread(node.helm, "rollback", release, "-n", namespace)
+        await servers.kube.until(
+            k.DEPLOYMENTS,
+            namespace,
+            deployment["name"],
+            lambda o: available(o, 1),
+            within=60,
+            what="operator",
+        )
     await servers.apply("after-reinstall")
     await servers.handle("after-reinstall").ready()
     assert await picture(server) == before

@@ -50,6 +50,7 @@ async def test_a_killed_server_process_is_told_within_a_second_and_replaced_afte
     item = await server.ready()
     assert status(item, "session", "epoch") == 2
     assert status(item, "recovery", "restarts") == 1
+    await server.endpoint()
     assert await client.call("echo", text="same session, new pod") == "same session, new pod"
 
 
@@ -66,6 +67,7 @@ async def test_open_calls_of_a_dying_process_are_answered_at_once_and_not_replay
             await call
     assert time.monotonic() - started < 2
     await server.until(ready_since_epoch(2), what="Ready again")
+    await server.endpoint()
     assert (await server.stats(clients[2]))["initializes"] == 1
 
 

@@ -129,12 +129,14 @@ class Server:
         return str(status(await self.get(), "address", "url"))
 
     async def endpoint(self) -> Endpoint:
-        """How this machine reaches the Service: its cluster address, or else a port-forward."""
+        """How this machine reaches the Service, which accepts connections by then."""
         url = urlsplit(await self.url())
         service = await self.only_child(k.SERVICES)
         if node.is_kind():
             return Endpoint("127.0.0.1", await self.forward(service, url.port or 80), url.netloc, url.path)
-        return Endpoint(service["spec"]["clusterIP"], url.port or 80, url.netloc, url.path)
+        endpoint = Endpoint(service["spec"]["clusterIP"], url.port or 80, url.netloc, url.path)
+        await reachable(endpoint)
+        return endpoint
 
     async def forward(self, service: Json, port: int) -> int:
         """The local port of a `kubectl port-forward` to the Service; ends with close()."""
@@ -154,9 +156,7 @@ class Server:
 
     async def client(self, *, connect: bool = True) -> McpClient:
         """A client with the resource's token, and with its own session unless `connect` is False."""
-        endpoint = await self.endpoint()
-        await reachable(endpoint)
-        client = McpClient(endpoint, await self.token())
+        client = McpClient(await self.endpoint(), await self.token())
         if connect:
             await client.connect()
         return client
