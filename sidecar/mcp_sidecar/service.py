@@ -1,6 +1,7 @@
 """One running relay: sessions, two ports, and an end that is bounded and can be asked for twice."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import signal
@@ -17,6 +18,8 @@ from mcp_sidecar.web.admin import Admin
 from mcp_sidecar.web.endpoint import Endpoint
 from mcp_sidecar.web.server import Server
 
+_M_MMAP_THRESHOLD = -3
+_MMAP_THRESHOLD_BYTES = 1024 * 1024
 DRAIN_SECONDS = 6.0
 CLOSE_SECONDS = 0.5
 
@@ -71,6 +74,7 @@ def run(
 ) -> int:
     """Run a relay until SIGTERM or SIGINT; gives the exit code, 1 after a defect of its own."""
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    _return_large_memory()
     # What was loaded by now lives for ever, and calls make few cycles: collect seldom.
     gc.collect()
     gc.freeze()
@@ -85,3 +89,14 @@ def run(
         return int(service.failed)
 
     return uvloop.run(main())
+
+
+def _return_large_memory() -> None:
+    """Have large messages leave no trace.
+
+    The C library raises the size from which memory comes from, and returns to, the system each time a larger
+    block is freed: after one 32 MiB result all the next ones would stay in the heap.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # glibc; others do not adapt
+        library.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)

@@ -1,12 +1,12 @@
 """JSON-RPC frames: what came from whom, and the few frames the relay writes itself."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from mcp_sidecar.core import jsontext
+from mcp_sidecar.core.lines import Line
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -133,14 +133,14 @@ def _call(data: bytes, message: dict[str, Any]) -> Frame:
     return Frame(Kind.REQUEST, data, method, value, params or {}, start, end)
 
 
-def big_answer(data: bytes) -> BigAnswer | None:
+def big_answer(data: Line) -> BigAnswer | None:
     """The id of a large response whose text opens (or ends) as responses do; None: it has to be parsed."""
     head = _BIG_ANSWER.match(data)
-    if head is None or data.rstrip()[-1:] != b"}":
+    if head is None or data[-_TAIL_REACH:].rstrip()[-1:] != b"}":
         return None
     found = head
     if head[1] is None:
-        tail = _BIG_TAIL.search(data, len(data) - _TAIL_REACH)
+        tail = _BIG_TAIL.search(data, max(0, len(data) - _TAIL_REACH))
         if tail is None:
             return None
         found = tail
@@ -153,10 +153,10 @@ def answer_id(head: bytes) -> int | None:
     return int(found[1]) if found else None
 
 
-def message(data: bytes) -> dict[str, Any]:
+def message(data: Line) -> dict[str, Any]:
     """The answer to a request of the relay's own, parsed; a text that is none becomes an error answer."""
     try:
-        parsed = jsontext.loads(data)
+        parsed = jsontext.loads(bytes(data))
     except jsontext.JsonError as problem:
         parsed = {"error": {"code": PARSE_ERROR, "message": str(problem)}}
     return parsed if isinstance(parsed, dict) else {}
@@ -197,13 +197,14 @@ def notification(method: str, params: dict[str, Any] | None = None) -> bytes:
     return jsontext.dumps(message)
 
 
-def event(parts: Sequence[bytes]) -> list[bytes]:
-    """One server-sent event carrying a frame given in parts.
+# A server-sent event that carries a frame is this, the frame's text, and that.
+EVENT_START, EVENT_END = b"event: message\ndata: ", b"\n\n"
+COMMENT = b": keep-alive\n\n"
+
+
+def event_text(text: bytes) -> bytes:
+    """A frame's text, or a part of it, as an event may carry it.
 
     A frame has no line feeds; a carriage return in it is whitespace, but would end the event's line.
     """
-    clean = [part.replace(b"\r", b" ") if b"\r" in part else part for part in parts]
-    return [b"event: message\ndata: ", *clean, b"\n\n"]
-
-
-COMMENT = b": keep-alive\n\n"
+    return text.replace(b"\r", b" ") if b"\r" in text else text

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 HEAD_BYTES = 4096
+# Lines up to this size are handed out as bytes, larger ones as the bytearray they were collected in.
+COPIED_BYTES = 65536
+
+Line = bytes | bytearray
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,48 +18,56 @@ class Oversized:
 
 
 class LineSplitter:
-    """Collects chunks into lines; a line above `limit` bytes is dropped whole and reported once."""
+    """Collects chunks into lines; a line above `limit` bytes is dropped whole and reported once.
 
-    __slots__ = ("_head", "_limit", "_parts", "_size")
+    A large line grows in one bytearray that is then handed out itself: to collect its chunks and join them
+    would take its memory twice.
+    """
+
+    __slots__ = ("_dropped", "_head", "_limit", "_pending")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._head: bytes | None = None
+        self._pending = bytearray()
+        self._head = b""
+        self._dropped = 0  # bytes of the current line, once it is too long
 
-    def feed(self, data: bytes) -> list[bytes | Oversized]:
+    def feed(self, data: bytes) -> list[Line | Oversized]:
         """The lines that `data` completes, without their line end."""
-        lines: list[bytes | Oversized] = []
-        first, *rest = data.split(b"\n")
-        if not rest:
-            self._hold(first)
-            return lines
-        if self._size:
-            self._hold(first)
+        lines: list[Line | Oversized] = []
+        if self._pending or self._dropped:
+            end = data.find(b"\n")
+            self._hold(data if end < 0 else data[:end])
+            if end < 0:
+                return lines
             lines.append(self._take())
-        else:
-            lines.append(self._judge(first))
-        last = rest.pop()
-        lines.extend([line if len(line) <= self._limit else self._judge(line) for line in rest])
+            data = data[end + 1 :]
+        *whole, last = data.split(b"\n")
+        lines += [
+            line if len(line) <= self._limit else Oversized(len(line), line[:HEAD_BYTES]) for line in whole
+        ]
         if last:
             self._hold(last)
         return lines
 
-    def _judge(self, line: bytes) -> bytes | Oversized:
-        return line if len(line) <= self._limit else Oversized(len(line), line[:HEAD_BYTES])
+    @property
+    def held(self) -> int:
+        """Bytes held of the unfinished line."""
+        return len(self._pending)
 
     def _hold(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if self._head is None:
-            self._parts.append(chunk)
-            if self._size > self._limit:
-                self._head = b"".join(self._parts)[:HEAD_BYTES]
-                self._parts.clear()
+        if self._dropped:
+            self._dropped += len(chunk)
+        elif len(self._pending) + len(chunk) <= self._limit:
+            self._pending += chunk
+        else:
+            self._head = bytes(self._pending[:HEAD_BYTES]) + chunk[: max(0, HEAD_BYTES - len(self._pending))]
+            self._dropped = len(self._pending) + len(chunk)
+            self._pending = bytearray()
 
-    def _take(self) -> bytes | Oversized:
-        head, size = self._head, self._size
-        line = b"" if head is not None else b"".join(self._parts)
-        self._parts.clear()
-        self._size, self._head = 0, None
-        return line if head is None else Oversized(size, head)
+    def _take(self) -> Line | Oversized:
+        line, dropped = self._pending, self._dropped
+        self._pending, self._dropped = bytearray(), 0
+        if dropped:
+            return Oversized(dropped, self._head)
+        return line if len(line) > COPIED_BYTES else bytes(line)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_sidecar.core import frames
+from mcp_sidecar.core.lines import Line
 
 if TYPE_CHECKING:
     from mcp_sidecar.session.clients import Client
 
-Parts = Sequence[bytes]
+Parts = Sequence[bytes | memoryview]
 
 MAX_EVENTS = 1024
 MAX_BYTES = 4 * 1024 * 1024
@@ -125,13 +126,13 @@ class Call:
         """Called with True when the server answered with a result, with False at any other end."""
         self.waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def answered(self, line: bytes, start: int, end: int, failed: bool) -> None:
+    def answered(self, line: Line, start: int, end: int, failed: bool) -> None:
         """The server's answer: `line` with the upstream id at [start:end]."""
         if len(line) > JOIN_BYTES:
             view = memoryview(line)
-            self.finish((view[:start], self.raw_id, view[end:]), "error" if failed else "ok")  # type: ignore[arg-type]  # views are sent like bytes
+            self.finish((view[:start], self.raw_id, view[end:]), "error" if failed else "ok")
         else:
-            self.finish((b"%b%b%b" % (line[:start], self.raw_id, line[end:]),), "error" if failed else "ok")
+            self.finish((b"".join((line[:start], self.raw_id, line[end:])),), "error" if failed else "ok")
 
     def finish(self, answer: Parts, outcome: str) -> None:
         """End the call; only the first end counts."""

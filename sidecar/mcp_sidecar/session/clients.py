@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from mcp_sidecar import log
@@ -96,7 +96,7 @@ class Clients:
     def __len__(self) -> int:
         return len(self._by_sid)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Client]:
         return iter(list(self._by_sid.values()))
 
     def open(self, params: dict[str, Any], subject: str) -> Client:
@@ -121,8 +121,11 @@ class Clients:
     def find(self, sid: str, subject: str) -> Client | None:
         """The session with this id; one of an earlier relay is restored. None: there is none (any more)."""
         client = self._by_sid.get(sid)
+        if client is not None and client.subject == subject:
+            client.last_used = self._loop.time()
+            return client
         if client is not None:
-            return client if client.subject == subject else None
+            return None
         ticket = self._signer.verify(sid, subject)
         if ticket is None or self._store.is_ended(ticket.random.hex()):
             return None

@@ -6,11 +6,13 @@ from typing import Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import attribution, frames, jsontext, methods
+from mcp_sidecar.core.lines import Line
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.shared import Asked, Shared
 
 _NOISE_LOGGED = 20
 _NOISE_SHOWN = 200
+MAX_ASKED = 1000
 
 
 class Inbound:
@@ -30,17 +32,18 @@ class Inbound:
             **dict.fromkeys(methods.LIST_CHANGED, self._list_changed),
         }
 
-    def line(self, line: bytes) -> None:
+    def line(self, line: Line) -> None:
         """Take one line of the server's output."""
         if len(line) > frames.TRUSTED_BYTES:
             big = frames.big_answer(line)
             if big is not None:
                 self._answer(big.id, line, big.start, big.end, big.failed)
                 return
+        text = bytes(line)
         try:
-            frame = frames.parse(line)
+            frame = frames.parse(text)
         except frames.FrameError:
-            repaired = self._repaired(line)
+            repaired = self._repaired(text)
             if repaired is None:
                 return
             frame = repaired
@@ -100,7 +103,7 @@ class Inbound:
             return
         self._answer(number, frame.data, frame.start, frame.end, frame.failed)
 
-    def _answer(self, number: int, line: bytes, start: int, end: int, failed: bool) -> None:
+    def _answer(self, number: int, line: Line, start: int, end: int, failed: bool) -> None:
         on_answer = self._table.take_own(number)
         if on_answer is not None:
             on_answer(frames.message(line))
@@ -126,6 +129,8 @@ class Inbound:
             shared.send(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
 
     def _ask(self, owner: Client, frame: frames.Frame) -> bool:
+        if len(self._shared.asked) >= MAX_ASKED:
+            return False
         number = self._table.number()
         if not self._deliver(owner, frame.with_id(b"%d" % number)):
             return False

@@ -14,7 +14,9 @@ from mcp_sidecar.session.calls import Call
 from mcp_sidecar.session.clients import Client
 
 QUIET_SECONDS = 15.0
-ABANDONED_SECONDS = 300.0
+# A server that was told of a cancellation does not answer any more, so the end of its work is not seen: long
+# enough to let it stop, short enough not to hold up the others.
+ABANDONED_SECONDS = 10.0
 _START_SHIFT = 32
 
 OnAnswer = Callable[[dict[str, Any] | None], None]

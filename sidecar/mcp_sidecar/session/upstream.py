@@ -10,6 +10,7 @@ from typing import Any
 from mcp_sidecar import log
 from mcp_sidecar.core import document, frames, handshake, methods
 from mcp_sidecar.core.document import Exit, Problem, Process
+from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.machine import Input, Machine, State
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.inbound import Inbound
@@ -59,7 +60,7 @@ class Upstream:
 
     # What the link reports.
 
-    def line(self, line: bytes) -> None:
+    def line(self, line: Line) -> None:
         """A line of the server."""
         self._shared.metrics.count("mcp_relay_upstream_bytes", "out", len(line))
         self._inbound.line(line)
@@ -101,7 +102,9 @@ class Upstream:
         store = self._shared.store
         self._closed_stdout = False
         log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
-        if process.incarnation != store.incarnation:
+        if self.state is State.TERMINATING:
+            self._shared.board.update(process=process)
+        elif process.incarnation != store.incarnation:
             self._begin(process)
         elif self.state in (State.EXITED, State.REFUSED):
             return  # the same process, of which nothing more is to be expected
@@ -211,7 +214,7 @@ class Upstream:
         initialised = self._shared.store.answer is not None
         log.event("server_exited", exitCode=ended.exit_code, signal=ended.signal, reason=ended.reason)
         problem = document.process_problem(ended, initialised)
-        self._move(Input.EXITED, exit=ended, error=problem, tools=None)
+        self._move(Input.EXITED, exit=ended, error=problem, session=None, tools=None)
         board.release()
         self._fail_calls(f"it {document.how_ended(ended)}")
 

@@ -21,7 +21,7 @@ class Listener(Protocol):
     def control(self, message: dict[str, Any]) -> None:
         """The launcher says something about the process."""
 
-    def line(self, line: bytes) -> None:
+    def line(self, line: lines.Line) -> None:
         """The server wrote a line (given without its end)."""
 
     def oversized(self, size: int, head: bytes) -> None:
@@ -60,9 +60,9 @@ class _Wire(asyncio.Protocol):
             else:
                 self.listener.line(line)
 
-    def _control(self, line: bytes) -> None:
+    def _control(self, line: lines.Line) -> None:
         try:
-            message = jsontext.loads(line[1:])
+            message = jsontext.loads(bytes(line[1:]))
         except jsontext.JsonError as error:
             log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
             return

@@ -1,9 +1,10 @@
 """Replies over ASGI, in as few messages as possible."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from mcp_sidecar.core import frames
+from mcp_sidecar.session.calls import Parts
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -43,7 +44,7 @@ async def refuse(
     await plain(send, status, frames.error(frames.NULL, code, message), headers)
 
 
-async def answer(send: Send, parts: Sequence[bytes]) -> None:
+async def answer(send: Send, parts: Parts) -> None:
     """A JSON-RPC answer; a large one goes out in pieces, as fast as the client takes them."""
     length = sum(map(len, parts))
     headers = [JSON_HEADER, (b"content-length", b"%d" % length)]
@@ -51,16 +52,16 @@ async def answer(send: Send, parts: Sequence[bytes]) -> None:
     if len(parts) == 1:
         await send({"type": "http.response.body", "body": parts[0]})
         return
-    await pieces(send, parts)
+    for piece in pieces(parts):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
-async def pieces(send: Send, parts: Sequence[bytes]) -> None:
-    """Body bytes, not the last ones, cut so that nobody else waits long."""
+def pieces(parts: Parts) -> Iterator[bytes | memoryview]:
+    """The same bytes, cut so that nobody else waits long while they are sent."""
     for part in parts:
         for start in range(0, len(part), _PIECE_BYTES):
-            piece = part[start : start + _PIECE_BYTES]
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            yield part[start : start + _PIECE_BYTES]
 
 
 async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes | None:

@@ -72,7 +72,11 @@ async def _event(send: Send, parts: Parts) -> None:
         await send({"type": "http.response.body", "body": frames.COMMENT, "more_body": True})
         return
     if sum(map(len, parts)) <= _JOIN_BYTES:
-        body = b"".join(frames.event(parts))
+        body = b"".join((frames.EVENT_START, frames.event_text(b"".join(parts)), frames.EVENT_END))
         await send({"type": "http.response.body", "body": body, "more_body": True})
         return
-    await pieces(send, frames.event([bytes(part) for part in parts]))
+    await send({"type": "http.response.body", "body": frames.EVENT_START, "more_body": True})
+    for piece in pieces(parts):
+        body = frames.event_text(bytes(piece))
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+    await send({"type": "http.response.body", "body": frames.EVENT_END, "more_body": True})

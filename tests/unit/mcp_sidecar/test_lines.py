@@ -1,14 +1,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_sidecar.core.lines import HEAD_BYTES, LineSplitter, Oversized
+from mcp_sidecar.core.lines import HEAD_BYTES, Line, LineSplitter, Oversized
 
 
 @given(st.binary(), st.lists(st.integers(0, 50)))
 def test_lines_come_out_whole_however_they_were_cut(data: bytes, cuts: list[int]) -> None:
     data += b"\n"
     whole = data.split(b"\n")[:-1]
-    splitter, got = LineSplitter(1000), []
+    splitter = LineSplitter(1000)
+    got: list[Line | Oversized] = []
     for cut in [*cuts, len(data)]:
         got += splitter.feed(data[:cut])
         data = data[cut:]
@@ -21,7 +22,7 @@ def test_lines_come_out_whole_however_they_were_cut(data: bytes, cuts: list[int]
 )
 def test_a_line_above_the_limit_is_dropped_alone(lines: list[bytes], step: int) -> None:
     data, splitter = b"".join(line + b"\n" for line in lines), LineSplitter(10)
-    got: list[bytes | Oversized] = []
+    got: list[Line | Oversized] = []
     for start in range(0, len(data), step):
         got += splitter.feed(data[start : start + step])
     assert len(got) == len(lines)
@@ -38,5 +39,5 @@ def test_an_endless_line_costs_bounded_memory() -> None:
     splitter = LineSplitter(10_000)
     for _ in range(1000):
         assert splitter.feed(b"x" * 1000) == []
-    assert sum(map(len, splitter._parts)) == 0
+    assert splitter.held == 0
     assert splitter.feed(b"\nnext\n") == [Oversized(1_000_000, b"x" * HEAD_BYTES), b"next"]
