@@ -128,6 +128,10 @@ class Observation:
     invalid: str = ""
     conflict: str = ""
     """Which foreign object stands in the way."""
+    predecessor: str = ""
+    """Which object of a deleted MCPServer of the same name is still there."""
+    predecessor_epoch: int = 0
+    """The highest epoch of that one's pods: their names are taken."""
     missing: tuple[MissingReference, ...] = ()
     pods: tuple[PodFacts, ...] = ()
     relay: RelayView = field(default_factory=RelayView)
@@ -152,4 +156,4 @@ class Observation:
     def last_epoch(self) -> int:
         """The highest epoch ever used, as far as is known."""
         known = self.status.session.epoch if self.status.session else 0
-        return max([known, *(pod.epoch for pod in self.pods)])
+        return max([known, self.predecessor_epoch, *(pod.epoch for pod in self.pods)])

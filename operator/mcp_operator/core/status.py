@@ -92,14 +92,15 @@ def _as_error(found: Failure, previous: ServerError | None) -> ServerError:
 
 def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
     previous = seen.status.recovery or RecoveryStatus()
-    budget, epoch = plan.budget, plan.create_epoch or seen.last_epoch
+    budget = plan.budget
+    had_pod = seen.status.session is not None and seen.status.session.epoch > 0
     restored = seen.status.phase is Phase.RECONNECTING and plan.phase is Phase.CONNECTED
     return RecoveryStatus(
         action=plan.action,
         attempt=budget.failures,
         max_retries=seen.spec.recovery.max_retries,
         next_attempt_time=budget.next_attempt,
-        restarts=max(epoch - 1, 0),
+        restarts=previous.restarts + (1 if had_pod and plan.create_epoch is not None else 0),
         reconnects=previous.reconnects + (1 if restored else 0),
         consecutive_failures=budget.failures,
         config_hash=budget.config_hash,

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_operator.adapters.kinds import SECRETS, SERVICES, Kind
@@ -20,11 +20,14 @@ CONFLICT = 'the {kind} "{name}" exists and belongs to someone else: delete it or
 
 @dataclass(frozen=True)
 class Children:
-    """What was found. `conflict` names an object of someone else's; `apply` lists what has to be written."""
+    """What was found, and what has to be written."""
 
-    values: dict[str, bytes]
-    conflict: str
-    apply: tuple[tuple[Kind, Json], ...]
+    values: dict[str, bytes] = field(default_factory=dict)
+    conflict: str = ""
+    """An object of someone else's that stands in the way."""
+    predecessor: str = ""
+    """An object of a deleted MCPServer of the same name that is still there."""
+    apply: tuple[tuple[Kind, Json], ...] = ()
 
 
 class Nursery:
@@ -45,7 +48,7 @@ class Nursery:
         pairs = ((SERVICES, "Service", found_service), (SECRETS, "Secret", found_secret))
         for _, kind, found in pairs:
             if found is not None and not identity.owned(found, owner):
-                return Children({}, CONFLICT.format(kind=kind, name=key[1]), ())
+                return _not_ours(found, owner, kind)
         values = secret.filled(found_secret, self._made(owner))
         bodies = (service.build(owner), secret.build(owner, values))
         drifted = [
@@ -53,7 +56,7 @@ class Nursery:
             for (kind, _, found), body in zip(pairs, bodies, strict=True)
             if not contains(found, _essence(body))
         ]
-        return Children(values, "", tuple(drifted))
+        return Children(values, apply=tuple(drifted))
 
     async def apply(self, owner: Owner, children: Children) -> None:
         """Write what has to be written."""
@@ -81,6 +84,13 @@ class Nursery:
                 name: secrets.token_urlsafe(TOKEN_BYTES).encode() for name in secret.KEYS
             }
         return self._fresh[owner.uid]
+
+
+def _not_ours(found: Json, owner: Owner, kind: str) -> Children:
+    name = found["metadata"]["name"]
+    if identity.owner_key(found) == (owner.namespace, owner.name):
+        return Children(predecessor=f'{kind} "{name}"')
+    return Children(conflict=CONFLICT.format(kind=kind, name=name))
 
 
 def _essence(body: Json) -> Json:

@@ -17,8 +17,8 @@ from mcp_operator.core.observation import MissingReference, Observation, PodFact
 from mcp_operator.core.rules import pending
 from mcp_operator.handlers.cache import DIGESTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
+from mcp_operator.manifests import identity, references
 from mcp_operator.manifests import pod as pod_manifest
-from mcp_operator.manifests import references
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.manifests.references import SECRET, Digests, Reference
 from mcp_operator.manifests.secret import KEYS
@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 _SANDBOX = "FailedCreatePodSandBox"
 _MOUNT = "FailedMount"
+NO_CHILDREN = Children()
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Observer:
         owner = Owner(meta["name"], meta["namespace"], meta["uid"])
         spec, invalid = _spec(server)
         if invalid or "deletionTimestamp" in meta:
-            children = Children({}, "", ())
+            children = Children()
             return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
         children = await self._nursery.look(owner)
         found = references.find(spec)
@@ -90,10 +91,10 @@ class Observer:
             key,
             server,
             spec,
-            conflict=children.conflict,
+            children=children,
             missing=references.missing(found, lambda kind, name: lookup[kind, name]),
             config_hash=_hash(template, found, lookup, children.values),
-            events=await self._silence(key),
+            events=await self._silence(key, owner.uid),
         )
         return Scene(seen, owner, template, children, server)
 
@@ -104,13 +105,13 @@ class Observer:
         spec: MCPServerSpec,
         *,
         invalid: str = "",
-        conflict: str = "",
+        children: Children = NO_CHILDREN,
         missing: tuple[MissingReference, ...] = (),
         config_hash: str = "",
         events: dict[str, str] | None = None,
     ) -> Observation:
         meta = server["metadata"]
-        known = self._pods(key)
+        known, others = self._pods(key, meta["uid"])
         told = events or {}
         return Observation(
             now=self._clock(),
@@ -122,7 +123,9 @@ class Observer:
             config_hash=config_hash,
             deleting="deletionTimestamp" in meta,
             invalid=invalid,
-            conflict=conflict,
+            conflict=children.conflict,
+            predecessor=children.predecessor,
+            predecessor_epoch=others,
             missing=missing,
             pods=known,
             relay=self._view(key, known[-1].uid) if known else RelayView(),
@@ -130,14 +133,20 @@ class Observer:
             mount_error=told.get(_MOUNT, ""),
         )
 
-    def _pods(self, key: Key) -> tuple[PodFacts, ...]:
-        return tuple(
-            sorted((pods.facts(found) for found in self._cache.pods(key)), key=lambda pod: pod.epoch)
-        )
+    def _pods(self, key: Key, uid: str) -> tuple[tuple[PodFacts, ...], int]:
+        """The pods of this very MCPServer, and the highest epoch of a deleted one's of the same name."""
+        ours, others = [], 0
+        for found in self._cache.pods(key):
+            facts = pods.facts(found)
+            if identity.owned_by(found, uid):
+                ours.append(facts)
+            else:
+                others = max(others, facts.epoch)
+        return tuple(sorted(ours, key=lambda pod: pod.epoch)), others
 
-    async def _silence(self, key: Key) -> dict[str, str]:
+    async def _silence(self, key: Key, uid: str) -> dict[str, str]:
         """What the node says in Events about a pod of which its status says nothing: reason -> message."""
-        known = self._pods(key)
+        known, _ = self._pods(key, uid)
         if not known or not pending.silent(known[-1], self._clock().timestamp()):
             return {}
         events = await self._kube.events_about(key[0], known[-1].uid)

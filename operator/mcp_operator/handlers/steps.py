@@ -47,7 +47,7 @@ class Executor:
     async def execute(self, scene: Scene, plan: Plan) -> Outcome:
         """1. delete pods; 2. write Service and Secret, 3. create the pod (both at once); 4. reconnect."""
         await asyncio.gather(*(self._delete(scene, pod) for pod in plan.delete))
-        wanted = plan.wanted and not scene.children.conflict
+        wanted = plan.wanted and bool(scene.children.apply)
         results = await asyncio.gather(
             self._nursery.apply(scene.owner, scene.children) if wanted else _nothing(),
             self._create(scene, plan),

@@ -55,8 +55,13 @@ def metadata(owner: Owner, name: str) -> Json:
 
 def owned(found: Json, owner: Owner) -> bool:
     """Whether the object is this very MCPServer's child."""
+    return owned_by(found, owner.uid)
+
+
+def owned_by(found: Json, uid: str) -> bool:
+    """Whether the object with this UID controls the other one."""
     return any(
-        reference.get("controller") and reference.get("uid") == owner.uid
+        reference.get("controller") and reference.get("uid") == uid
         for reference in found.get("metadata", {}).get("ownerReferences", ())
     )
 

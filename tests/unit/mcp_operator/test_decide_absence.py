@@ -38,6 +38,12 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "the names of a deleted resource's pods are not used again",
+        lambda w: {"pods": (), "status": MCPServerStatus(), "predecessor_epoch": 4},
+        "no-pod: Create -> Pending (Created): create epoch 5",
+        None,
+    ),
+    (
         "the very first pod has number 1",
         lambda w: {"pods": (), "status": MCPServerStatus()},
         "no-pod: Create -> Pending (Created): create epoch 1",

@@ -40,6 +40,12 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "what a deleted resource of the same name left behind is waited for",
+        lambda w: {"predecessor": 'Service "mcp-time"', "pods": ()},
+        "predecessor: Wait -> Pending (PodMissing) again=12:00:05",
+        None,
+    ),
+    (
         "a foreign object with a child's name is left alone",
         lambda w: {"conflict": 'the Service "mcp-time" belongs to someone else', "pods": ()},
         "foreign-object: GiveUp -> Error (OwnershipConflict) again=12:00:30",

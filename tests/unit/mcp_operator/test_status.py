@@ -102,7 +102,6 @@ def test_retries_used_up_are_stalled_and_no_longer_reconciling(world: Any) -> No
         "Ready": "False/BackoffExhausted",
         "Stalled": "True/BackoffExhausted",
     }
-    assert document["recovery"]["restarts"] == 3
 
 
 def test_a_slow_attempt_under_way_is_still_stalled(world: Any) -> None:

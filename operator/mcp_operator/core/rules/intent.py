@@ -8,6 +8,7 @@ from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.row import Case, Row, living
 
 CONFLICT_LOOK_SECONDS = 30
+PREDECESSOR_LOOK_SECONDS = 5
 
 
 def _terminating(case: Case) -> Plan | None:
@@ -66,6 +67,20 @@ def _foreign_object(case: Case) -> Plan | None:
     )
 
 
+def _predecessor(case: Case) -> Plan | None:
+    if not case.seen.predecessor:
+        return None
+    return Plan(
+        action=RecoveryAction.WAIT,
+        phase=Phase.PENDING,
+        reason=Reason.POD_MISSING,
+        message=f"a deleted MCPServer of the same name is being cleared away: {case.seen.predecessor}",
+        budget=case.budget,
+        look_again=case.now + timedelta(seconds=PREDECESSOR_LOOK_SECONDS),
+        wanted=False,
+    )
+
+
 ROWS = (
     Row(
         "the MCPServer is being deleted",
@@ -75,6 +90,12 @@ ROWS = (
     ),
     Row("the spec cannot be read", "phase Error; wait for a change", "no", _invalid_spec),
     Row("`spec.suspend` is true", "delete the pod", "no", _suspended),
+    Row(
+        "a Service or Secret of a deleted MCPServer of the same name is still there",
+        "wait for the garbage collector",
+        "no",
+        _predecessor,
+    ),
     Row(
         "an object with a child's name belongs to someone else",
         f"phase Error; nothing is touched; look again after {CONFLICT_LOOK_SECONDS} s",
