@@ -3,10 +3,11 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 PYTHON ?= python3
-GO ?= go
 VENV := .venv
 BIN := $(VENV)/bin
-DEV := PYTHONPATH=tests/cluster $(BIN)/python -m devcluster
+DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
+# Go from PATH, else as a package beside Python.
+GO ?= "$$($(DEV) tool go)"
 
 .PHONY: help demo test check lint types unit launcher launcher-test chart-test integration e2e images cluster cluster-down kubeconfig bench lock crd clean
 
@@ -38,13 +39,13 @@ unit: $(VENV)/.ready ## unit tests
 	@echo "==> unit tests"
 	@$(BIN)/pytest tests/unit -q -n 2
 
-launcher: ## build build/mcp-launcher, static, for GOARCH
+launcher: $(VENV)/.ready ## build build/mcp-launcher, static, for GOARCH
 	@mkdir -p build
 	@cd sidecar/launcher && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o ../../build/mcp-launcher .
 
-launcher-test: ## vet and test the launcher
+launcher-test: $(VENV)/.ready ## vet and test the launcher
 	@echo "==> launcher tests"
-	@cd sidecar/launcher && test -z "$$(gofmt -l . | tee /dev/stderr)" && $(GO) vet . && $(GO) test .
+	@cd sidecar/launcher && test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)" && $(GO) vet . && $(GO) test .
 
 integration: $(VENV)/.ready launcher ## relay, launcher and real servers as processes, no cluster
 	@echo "==> integration tests"

@@ -55,7 +55,7 @@ MODULES = {
 
 def names() -> list[str]:
     """What `tool` can build."""
-    return sorted([*MODULES, *NODE_PROGRAMS])
+    return sorted([*MODULES, *NODE_PROGRAMS, "go"])
 
 
 def find_go() -> Path:
@@ -84,6 +84,8 @@ def tool(name: str, where: layout.Layout) -> Path:
     Raises:
         ClusterError: the name is unknown or the build failed.
     """
+    if name == "go":
+        return find_go()
     if name in NODE_PROGRAMS:
         return _node(where) / name
     if name not in MODULES:
