@@ -138,6 +138,8 @@ async def test_uninstalling_the_chart_leaves_resources_and_servers(servers: Serv
     before = await picture(server)
     deployment = (await operator(servers.kube))["metadata"]
     release, namespace = deployment["labels"]["app.kubernetes.io/instance"], deployment["namespace"]
+    (deployed,) = await servers.kube.list(k.SECRETS, namespace, f"owner=helm,name={release},status=deployed")
+    revision = deployed["metadata"]["labels"]["version"]
     await asyncio.to_thread(node.helm, "uninstall", release, "-n", namespace, "--keep-history", "--wait")
     try:
         assert await servers.kube.list(k.DEPLOYMENTS, "", OPERATOR) == []
@@ -145,7 +147,7 @@ async def test_uninstalling_the_chart_leaves_resources_and_servers(servers: Serv
         client = await server.client()
         assert await client.call("echo", text="still served") == "still served"
     finally:
-        await asyncio.to_thread(node.helm, "rollback", release, "-n", namespace)
+        await asyncio.to_thread(node.helm, "rollback", release, revision, "-n", namespace)
         await servers.kube.until(
             k.DEPLOYMENTS,
             namespace,
