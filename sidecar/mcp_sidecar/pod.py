@@ -1,5 +1,6 @@
 """The relay in a pod: settings from the environment, secrets from mounted files."""
 
+import signal
 import sys
 
 from mcp_sidecar import log, service, settings
@@ -8,13 +9,15 @@ from mcp_sidecar.web.server import listen
 
 def main() -> int:
     """Run until SIGTERM; the exit code is 0, or 2 for settings that make no sense."""
+    # As the first process of its container the relay would not even die of a signal nobody waits for yet.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     log.configure()
     try:
         chosen = settings.from_environment()
         listener = listen(chosen.host, chosen.port)
         admin_listener = listen(chosen.host, chosen.admin_port)
+        log.event("starting", server=chosen.server_name, port=chosen.port, adminPort=chosen.admin_port)
+        return service.run(chosen, listener, admin_listener)
     except (settings.SettingsError, OSError) as error:
         sys.stderr.write(f"mcp_sidecar: {error}\n")
         return 2
-    log.event("starting", server=chosen.server_name, port=chosen.port, adminPort=chosen.admin_port)
-    return service.run(chosen, listener, admin_listener)

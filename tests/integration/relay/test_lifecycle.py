@@ -3,6 +3,7 @@ import json
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -297,13 +298,25 @@ async def test_sigterm_lets_a_running_call_finish(make_pod: Any) -> None:
         assert await pod.process.wait() == 0
 
 
-async def test_a_relay_without_its_settings_says_which_one_is_missing() -> None:
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"MCP_RELAY_SERVER_NAME": ""}, "MCP_RELAY_SERVER_NAME is not set"),
+        ({"MCP_RELAY_STATE_DIR": "/dev/null/state"}, "/dev/null/state"),
+        ({"MCP_RELAY_SECRETS_DIR": "/nowhere"}, "mount the server's Secret"),
+        ({"MCP_RELAY_HOST": "192.0.2.1"}, "Cannot assign"),
+    ],
+)
+async def test_a_relay_that_cannot_start_says_why(tmp_path: Path, change: dict[str, str], words: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "mcp_sidecar", env={}, stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "mcp_sidecar"),
+        env=Pod(tmp_path).environment() | change,
+        stderr=asyncio.subprocess.PIPE,
     )
     _, errors = await process.communicate()
     assert process.returncode == 2
-    assert b"MCP_RELAY_SERVER_NAME" in errors
+    assert words in errors.decode()
+    assert "Traceback" not in errors.decode()
 
 
 async def test_state_files_are_json_and_survive_a_broken_one(make_pod: Any) -> None:

@@ -92,13 +92,13 @@ class Pod:
                 await self._serving
             self.service = None
 
-    async def spawn_relay(self) -> None:
-        """Start the relay as in the pod: its own process, settings from the environment."""
+    def environment(self) -> dict[str, str]:
+        """What the operator sets for the relay's container, and where things are on this machine."""
         folder = self.directory / "secrets"
         folder.mkdir(exist_ok=True)
         for name, value in (("token", TOKEN), ("admin-token", ADMIN_TOKEN), ("signing-key", "k" * 32)):
             (folder / name).write_text(value)
-        environment = {
+        return {
             **os.environ,
             "MCP_RELAY_SERVER_NAME": "demo",
             "MCP_RELAY_SERVER_NAMESPACE": "default",
@@ -110,8 +110,11 @@ class Pod:
             "MCP_RELAY_PORT": str(self.port),
             "MCP_RELAY_ADMIN_PORT": str(self.admin_port),
         }
+
+    async def spawn_relay(self) -> None:
+        """Start the relay as in the pod: its own process, settings from the environment."""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "mcp_sidecar", env=environment, stderr=asyncio.subprocess.DEVNULL
+            *(sys.executable, "-m", "mcp_sidecar"), env=self.environment(), stderr=asyncio.subprocess.DEVNULL
         )
         await eventually(self._answers, 10)
 
