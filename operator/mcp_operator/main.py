@@ -13,7 +13,6 @@ from mcp_operator.adapters import kube as kube_adapter
 from mcp_operator.adapters.errors import KubeError
 from mcp_operator.adapters.kinds import SERVERS, WATCHED, Kind
 from mcp_operator.adapters.kube import Access, Kube
-from mcp_operator.adapters.relay import Relays
 from mcp_operator.core.naming import Key
 from mcp_operator.handlers import health, watching
 from mcp_operator.handlers.audit import Audit
@@ -40,13 +39,13 @@ EXIT_SECONDS = 10.0
 class Operator:
     """All parts of one operator, wired."""
 
-    def __init__(self, kube: Kube, relays: Relays, settings: Settings) -> None:
+    def __init__(self, kube: Kube, settings: Settings) -> None:
         self.settings = settings
         self.kube = kube
         self.metrics = Metrics()
         self.cache = Cache()
         self.queue = WorkQueue(self._reconcile, settings.concurrency, self._failed)
-        self.relays = RelayWatches(relays, self.queue.wake, settings.poll_wait, settings.poll_spacing)
+        self.relays = RelayWatches(self.queue.wake, settings.poll_wait, settings.poll_spacing)
         nursery = Nursery(kube, self.cache)
         observer = Observer(kube, self.cache, nursery, self.relays.view, settings, _now)
         self.reconciler = Reconciler(
@@ -175,8 +174,7 @@ async def run(settings: Settings) -> None:
     """Run until a signal or an error ends it."""
     async with AsyncExitStack() as stack:
         kube = await stack.enter_async_context(kube_adapter.connected())
-        relays = await stack.enter_async_context(Relays())
-        operator = Operator(kube, relays, settings)
+        operator = Operator(kube, settings)
         stack.push_async_callback(operator.close)
         stack.callback(operator.metrics.serve(settings.metrics_port))
         await stack.enter_async_context(health.served(settings.health_port, operator.trouble))

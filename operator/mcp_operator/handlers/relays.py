@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mcp_operator.adapters.errors import UnreachableError
-from mcp_operator.adapters.relay import Endpoint, Relays
+from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import RelayView
 
@@ -25,7 +25,7 @@ class _Watch:
     """The watch of one pod's relay, and what it has heard."""
 
     uid: str
-    endpoint: Endpoint
+    relay: Relay
     view: RelayView = field(default_factory=RelayView)
     task: asyncio.Task[None] | None = None
 
@@ -33,8 +33,7 @@ class _Watch:
 class RelayWatches:
     """What is known of the relay of each owner's newest pod."""
 
-    def __init__(self, relays: Relays, wake: Callable[[Key], None], wait: float, spacing: float) -> None:
-        self._relays = relays
+    def __init__(self, wake: Callable[[Key], None], wait: float, spacing: float) -> None:
         self._wake = wake
         self._wait = wait
         self._spacing = spacing
@@ -51,10 +50,10 @@ class RelayWatches:
         `answered_before`: it answered an earlier operator, so silence is a failure from the first moment.
         """
         known = self._watches.get(key)
-        if known is not None and (known.uid, known.endpoint) == (uid, endpoint):
+        if known is not None and (known.uid, known.relay.endpoint) == (uid, endpoint):
             return
         self.leave(key)
-        watch = self._watches[key] = _Watch(uid, endpoint)
+        watch = self._watches[key] = _Watch(uid, Relay(endpoint))
         watch.task = asyncio.get_running_loop().create_task(
             self._watch(key, watch, answered_before), name=f"relay {key}"
         )
@@ -77,7 +76,7 @@ class RelayWatches:
         if watch is None:
             return
         try:
-            await self._relays.reconnect(watch.endpoint)
+            await watch.relay.reconnect()
         except UnreachableError as error:
             logger.info("%s/%s: the relay did not take the order to reconnect: %s", *key, error)
 
@@ -91,19 +90,22 @@ class RelayWatches:
 
     async def _watch(self, key: Key, watch: _Watch, answered: bool) -> None:
         pace = _Pace(asyncio.get_running_loop().time, self._spacing)
-        while True:
-            view = watch.view
-            known = view.status if view.failures == 0 and not pace.failing else None
-            try:
-                told = await self._relays.status(watch.endpoint, known, self._wait)
-            except UnreachableError as error:
-                count = pace.failed(answered_before=answered)
-                self._publish(key, watch, replace(view, failures=view.failures + count, message=str(error)))
-                await asyncio.sleep(pace.delay())
-            else:
-                pace.answered()
-                answered = True
-                self._publish(key, watch, RelayView(told))
+        async with watch.relay:
+            while True:
+                view = watch.view
+                known = view.status if view.failures == 0 and not pace.failing else None
+                try:
+                    told = await watch.relay.status(known, self._wait)
+                except UnreachableError as error:
+                    count = pace.failed(answered_before=answered)
+                    self._publish(
+                        key, watch, replace(view, failures=view.failures + count, message=str(error))
+                    )
+                    await asyncio.sleep(pace.delay())
+                else:
+                    pace.answered()
+                    answered = True
+                    self._publish(key, watch, RelayView(told))
 
     def _publish(self, key: Key, watch: _Watch, view: RelayView) -> None:
         before = watch.view

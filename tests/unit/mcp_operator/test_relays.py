@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from mcp_operator.adapters.errors import UnreachableError
-from mcp_operator.adapters.relay import Endpoint, Relays
+from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core.observation import RelayView
 from mcp_operator.handlers.relays import RelayWatches, _Pace
 from mcp_relay_api.status import RelayState, RelayStatus
@@ -91,17 +91,16 @@ async def test_a_change_at_the_relay_wakes_the_owner_and_rest_does_not(
 ) -> None:
     fake, endpoint = relay
     woken = Woken()
-    async with Relays() as client:
-        watches = RelayWatches(client, woken, wait=30, spacing=5)
-        watches.follow(KEY, "pod", endpoint)
-        await woken.until(lambda: watches.view(KEY, "pod").status is not None)
-        await fake.change(state="Dropped")
-        await woken.until(lambda: _state(watches.view(KEY, "pod")) is RelayState.DROPPED)
-        assert woken.count == 2
-        assert fake.asked[0] == {}
-        assert fake.asked[1]["wait"] == "30"
-        assert set(fake.tokens) == {"Bearer admin"}
-        await watches.close()
+    watches = RelayWatches(woken, wait=30, spacing=5)
+    watches.follow(KEY, "pod", endpoint)
+    await woken.until(lambda: watches.view(KEY, "pod").status is not None)
+    await fake.change(state="Dropped")
+    await woken.until(lambda: _state(watches.view(KEY, "pod")) is RelayState.DROPPED)
+    assert woken.count == 2
+    assert fake.asked[0] == {}
+    assert fake.asked[1]["wait"] == "30"
+    assert set(fake.tokens) == {"Bearer admin"}
+    await watches.close()
 
 
 def _state(view: RelayView) -> RelayState | None:
@@ -113,47 +112,44 @@ async def test_a_relay_that_stops_answering_is_told_within_the_second_failure(
 ) -> None:
     fake, endpoint = relay
     woken = Woken()
-    async with Relays() as client:
-        watches = RelayWatches(client, woken, wait=30, spacing=5)
-        watches.follow(KEY, "pod", endpoint)
-        await woken.until(lambda: watches.view(KEY, "pod").status is not None)
-        fake.answer = lambda: web.Response(status=500)
-        await fake.change()
-        await woken.until(lambda: watches.view(KEY, "pod").failures == 1)
-        assert watches.view(KEY, "pod").status is not None
-        assert not watches.view(KEY, "pod").answering
-        fake.answer = None
-        await woken.until(lambda: watches.view(KEY, "pod").answering)
-        assert fake.asked[-2] == {}
-        await watches.close()
+    watches = RelayWatches(woken, wait=30, spacing=5)
+    watches.follow(KEY, "pod", endpoint)
+    await woken.until(lambda: watches.view(KEY, "pod").status is not None)
+    fake.answer = lambda: web.Response(status=500)
+    await fake.change()
+    await woken.until(lambda: watches.view(KEY, "pod").failures == 1)
+    assert watches.view(KEY, "pod").status is not None
+    assert not watches.view(KEY, "pod").answering
+    fake.answer = None
+    await woken.until(lambda: watches.view(KEY, "pod").answering)
+    assert fake.asked[-2] == {}
+    await watches.close()
 
 
 async def test_only_the_newest_pod_of_an_owner_is_watched(relay: tuple[FakeRelay, Endpoint]) -> None:
     _, endpoint = relay
     woken = Woken()
-    async with Relays() as client:
-        watches = RelayWatches(client, woken, wait=30, spacing=5)
-        watches.follow(KEY, "one", endpoint)
-        await woken.until(lambda: watches.view(KEY, "one").status is not None)
-        watches.follow(KEY, "two", endpoint)
-        await woken.until(lambda: watches.view(KEY, "two").status is not None)
-        assert watches.count() == 1
-        assert watches.view(KEY, "one") == RelayView()
-        watches.leave(KEY)
-        assert watches.count() == 0
-        await watches.close()
+    watches = RelayWatches(woken, wait=30, spacing=5)
+    watches.follow(KEY, "one", endpoint)
+    await woken.until(lambda: watches.view(KEY, "one").status is not None)
+    watches.follow(KEY, "two", endpoint)
+    await woken.until(lambda: watches.view(KEY, "two").status is not None)
+    assert watches.count() == 1
+    assert watches.view(KEY, "one") == RelayView()
+    watches.leave(KEY)
+    assert watches.count() == 0
+    await watches.close()
 
 
 async def test_the_order_to_reconnect_reaches_the_relay(relay: tuple[FakeRelay, Endpoint]) -> None:
     fake, endpoint = relay
     woken = Woken()
-    async with Relays() as client:
-        watches = RelayWatches(client, woken, wait=30, spacing=5)
-        watches.follow(KEY, "pod", endpoint)
-        await watches.reconnect(KEY)
-        await watches.reconnect(("default", "unknown"))
-        assert fake.reconnects == 1
-        await watches.close()
+    watches = RelayWatches(woken, wait=30, spacing=5)
+    watches.follow(KEY, "pod", endpoint)
+    await watches.reconnect(KEY)
+    await watches.reconnect(("default", "unknown"))
+    assert fake.reconnects == 1
+    await watches.close()
 
 
 @pytest.mark.parametrize(
@@ -170,18 +166,18 @@ async def test_an_answer_that_cannot_be_used_is_no_answer(
 ) -> None:
     fake, endpoint = relay
     fake.answer = answer
-    async with Relays() as client:
+    async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError, match=message):
-            await client.status(endpoint, None, 1)
+            await client.status(None, 1)
 
 
 async def test_a_relay_that_is_not_there_is_unreachable(unused_tcp_port: int) -> None:
     endpoint = Endpoint("127.0.0.1", "admin", unused_tcp_port)
-    async with Relays() as client:
+    async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError):
-            await client.status(endpoint, None, 1)
+            await client.status(None, 1)
         with pytest.raises(UnreachableError):
-            await client.reconnect(endpoint)
+            await client.reconnect()
 
 
 def test_addresses_of_either_family_become_urls() -> None:
