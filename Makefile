@@ -59,7 +59,7 @@ lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	    --group $${g%%:*} -o requirements/$${g##*:}.txt; done
 
-crd: $(VENV)/.ready ## write the CRD, the chart's copy and docs/api.md from the models
+crd: $(VENV)/.ready ## write the CRD, the chart's copy, docs/api.md and docs/recovery.md from the code
 	@PYTHONPATH=crds $(BIN)/python -m crdgen
 
 chart-test: $(VENV)/.ready ## the chart: helm lint, its unit tests, strict schemas

@@ -2,7 +2,7 @@ import json
 import sys
 from pathlib import Path
 
-from crdgen import conform, coretypes, crd, reference, trim
+from crdgen import conform, coretypes, crd, recovery, reference, trim
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART_TYPES = ROOT / "tests/chart/kubernetes.json"
@@ -15,6 +15,7 @@ def outputs() -> dict[Path, str]:
         Path("crds", f"{crd.NAME}.yaml"): manifest,
         Path("helm/files", f"{crd.NAME}.yaml"): manifest,
         Path("docs/api.md"): reference.text(),
+        Path("docs/recovery.md"): recovery.text(),
     }
 
 
