@@ -21,7 +21,7 @@ def start() -> int:
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelName(found.log_level)))
     try:
         asyncio.run(main.run(found))
-    except KubeError as error:
+    except (KubeError, OSError) as error:  # no way to the API server, or a port that is taken
         sys.stderr.write(f"mcp-operator: {error}\n")
         return 1
     except KeyboardInterrupt:

@@ -56,6 +56,8 @@ class PodFacts:
     scheduled: bool = False
     unschedulable: str = ""
     """The scheduler's message while no node takes the pod."""
+    sandbox_ready: bool = False
+    """Whether volumes are mounted and the sandbox is made; what failed before that is over."""
     ready: bool = False
     created_at: datetime | None = None
     unknown_since: datetime | None = None

@@ -30,6 +30,7 @@ def facts(pod: Json) -> PodFacts:
         ip=status.get("podIP"),
         scheduled=bool(spec.get("nodeName")),
         unschedulable=_unschedulable(scheduled),
+        sandbox_ready=conditions.get("PodReadyToStartContainers", {}).get("status") == "True",
         ready=conditions.get("Ready", {}).get("status") == "True",
         created_at=times.parse(meta.get("creationTimestamp")),
         unknown_since=_unknown_since(status.get("phase"), conditions.get("Ready", {})),

@@ -10,6 +10,8 @@ from mcp_operator.core.observation import Observation
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.row import Case, back_off, give_up
 
+# HTTP status of an answer about a name that someone else has.
+TAKEN = 409
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 _LIMITS = (
     "exceeded quota",
@@ -50,6 +52,8 @@ def _failure(answer: Refusal, seen: Observation) -> Failure:
     if "RuntimeClass" in text and "not found" in text:
         message = f"spec.runtimeClassName: {text}: create the RuntimeClass or name another"
         return failure.failure(ErrorPhase.SANDBOX, Reason.SANDBOX_FAILED, message, seen.now)
+    if answer.status == TAKEN:
+        return failure.failure(ErrorPhase.VALIDATION, Reason.OWNERSHIP_CONFLICT, text, seen.now)
     reason = Reason.QUOTA_EXCEEDED if any(word in text for word in _LIMITS) else Reason.ADMISSION_REFUSED
     return failure.failure(ErrorPhase.ADMISSION, reason, f"the API server refused the pod: {text}", seen.now)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mcp_operator.core import text
-from mcp_operator.core.api import MCPServerStatus, Phase
+from mcp_operator.core.api import MCPServerStatus, Phase, Reason
 from mcp_operator.core.plan import Plan
 
 MAX_NOTE = 1024
@@ -24,7 +24,7 @@ def notes(before: MCPServerStatus, after: MCPServerStatus, plan: Plan, created: 
     found = []
     if created:
         found.append(Note("Created", f"created pod {created}: {plan.message}", warning=False))
-    elif _told(before) != _told(after):
+    elif _told(before) != _told(after) and plan.reason is not Reason.POD_PENDING:
         warning = plan.failure is not None or after.phase in _WORRYING
         reason = plan.failure.reason if plan.failure is not None else plan.reason
         found.append(Note(reason.value, text.line(_message(after, plan), MAX_NOTE), warning))

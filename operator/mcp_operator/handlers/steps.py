@@ -12,7 +12,7 @@ from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.refusal import Refusal, refused
+from mcp_operator.core.refusal import TAKEN, Refusal, refused
 from mcp_operator.handlers.cache import Cache, uid_of
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.observer import Scene
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 # For a pod whose server has ended: the relay needs no more than to tell its clients.
 DEAD_GRACE_SECONDS = 1
+FOREIGN = 'the pod "{name}" exists and belongs to someone else: delete it or rename the MCPServer'
 
 
 @dataclass(frozen=True)
@@ -81,16 +82,14 @@ class Executor:
         except RefusedError as error:
             return Outcome(refused(scene.seen, plan, Refusal(error.status, error.message, error.cause)))
         except ConflictError:
-            answer = await self._taken(scene, name)
+            found = await self._kube.read(PODS, scene.owner.namespace, name)
+            if found is None:
+                raise  # it has gone meanwhile; the next run takes the name
+            if not identity.owned(found, scene.owner):
+                return Outcome(refused(scene.seen, plan, Refusal(TAKEN, FOREIGN.format(name=name))))
+            answer = found  # our own, of a run whose answer was lost
         self._cache.put(PODS, answer)
         return Outcome(plan, (name, uid_of(answer)))
-
-    async def _taken(self, scene: Scene, name: str) -> Json:
-        """The pod that has our name already: our own of a run whose answer was lost, or a foreign one."""
-        found = await self._kube.read(PODS, scene.owner.namespace, name)
-        if found is not None and identity.owned(found, scene.owner):
-            return found
-        raise ConflictError(f'the pod "{name}" belongs to someone else')
 
 
 async def _nothing() -> None:

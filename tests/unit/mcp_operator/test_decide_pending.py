@@ -10,6 +10,7 @@ import pytest
 
 from mcp_operator.core.api import ErrorPhase
 from mcp_operator.core.observation import MissingReference, RelayView
+from mcp_operator.core.rules import pending
 
 Json = dict[str, Any]
 Change = Callable[[Any], Json]
@@ -122,3 +123,21 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
 )
 def test_decision(decided: Callable[..., None], change: Change, plan: str, error: ErrorPhase | None) -> None:
     decided(change, plan, error)
+
+
+@pytest.mark.parametrize(
+    ("change", "silent"),
+    [
+        ({}, False),
+        ({"created_at": 5}, True),
+        ({"created_at": 5, "sandbox_ready": True}, False),
+        ({"created_at": 5, "scheduled": False}, False),
+        ({"created_at": 5, "deleting": True}, False),
+    ],
+    ids=str,
+)
+def test_the_events_of_a_pod_are_read_only_while_its_node_keeps_silent(
+    world: Any, change: Json, silent: bool
+) -> None:
+    made = {**change, "created_at": world.ago(change.get("created_at", 1))}
+    assert pending.silent(world.pending(**made), world.now.timestamp()) is silent

@@ -210,6 +210,19 @@ def test_a_quota_that_the_old_pod_still_holds_costs_nothing(world: Any) -> None:
     assert [epoch for _, epoch in story.created] == [2]
 
 
+def test_a_foreign_pod_with_our_name_is_named_and_left_alone(world: Any) -> None:
+    story = Story(world)
+    story.refusal = Refusal(409, 'the pod "mcp-time-1" exists and belongs to someone else: delete it')
+    plan = story.settle()
+    assert plan.failure is None
+    assert story.seen.status.error is not None
+    assert story.seen.status.error.reason == Reason.OWNERSHIP_CONFLICT
+    story.wait(plan)
+    story.refusal = None
+    story.settle()
+    assert [epoch for _, epoch in story.created] == [1]
+
+
 def test_a_namespace_that_goes_away_is_no_failure(world: Any) -> None:
     story = Story(world)
     story.refusal = Refusal(403, "because it is being terminated", "NamespaceTerminating")

@@ -70,7 +70,7 @@ def _on_its_way(case: Case) -> Plan | None:
 
 def silent(pod: PodFacts, now_timestamp: float) -> bool:
     """Whether the node should have said more by now, so that its events are worth reading."""
-    if _up(pod) or pod.deleting or not pod.scheduled or pod.created_at is None:
+    if _up(pod) or pod.deleting or pod.sandbox_ready or not pod.scheduled or pod.created_at is None:
         return False
     return _blocked(pod).reason in _CREATING and now_timestamp - pod.created_at.timestamp() >= SILENCE_SECONDS
 
