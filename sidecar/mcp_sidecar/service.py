@@ -20,6 +20,7 @@ from mcp_sidecar.web.server import Server
 
 _M_MMAP_THRESHOLD = -3
 _MMAP_THRESHOLD_BYTES = 1024 * 1024
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DRAIN_SECONDS = 6.0
 CLOSE_SECONDS = 0.5
 
@@ -83,9 +84,11 @@ def run(
     async def main() -> int:
         service = Service(settings, listener, admin_listener)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _SIGNALS:
             loop.add_signal_handler(number, service.stop)
         await service.run(ready)
+        # The loop takes its handlers with it; a second signal must not end what is left of the way in a rush.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         return int(service.failed)
 
     return uvloop.run(main())

@@ -6,13 +6,13 @@ listener is called from the event loop's read callback and must never block.
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from mcp_sidecar import log
 from mcp_sidecar.core import backoff, jsontext, lines
 
 CONTROL = b"\0"
+FINISH_SECONDS = 1.0
 
 
 class Listener(Protocol):
@@ -35,21 +35,22 @@ class Listener(Protocol):
 
 
 class _Wire(asyncio.Protocol):
-    """One connection; `opened` hears of it before the first line is read, which may want an answer."""
+    """One connection. The link hears of its begin before the first line is read, which may want an answer."""
 
-    def __init__(self, listener: Listener, limit: int, opened: Callable[["_Wire"], None]) -> None:
+    def __init__(self, link: "Link", listener: Listener, limit: int) -> None:
+        self.link = link
         self.listener = listener
-        self.opened = opened
         self.splitter = lines.LineSplitter(limit)
         self.loop = asyncio.get_running_loop()
-        self.closed: asyncio.Future[Exception | None] = self.loop.create_future()
+        self.closed: asyncio.Future[None] = self.loop.create_future()
+        self.patience: asyncio.TimerHandle | None = None
         self.frames: list[bytes] = []
         self.transport: asyncio.Transport | None = None
         self.congested = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.opened(self)
+        self.link.opened(self)
 
     def data_received(self, data: bytes) -> None:
         for line in self.splitter.feed(data):
@@ -81,6 +82,13 @@ class _Wire(asyncio.Protocol):
             self.transport.write(b"\n".join(self.frames))
         self.frames.clear()
 
+    def finish(self) -> None:
+        """Say that no more frames come; read on until the launcher closes: no line on its way is lost."""
+        if self.transport is not None and self.patience is None:
+            self._flush()
+            self.transport.write_eof()
+            self.patience = self.loop.call_later(FINISH_SECONDS, self.transport.abort)
+
     def close(self) -> None:
         """Close the connection after what was queued."""
         if self.transport is not None:
@@ -95,8 +103,11 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
+        if self.patience is not None:
+            self.patience.cancel()
+        self.link.ended(self, error)
         if not self.closed.done():
-            self.closed.set_result(error)
+            self.closed.set_result(None)
 
 
 class Link:
@@ -127,8 +138,10 @@ class Link:
 
     def reconnect(self) -> None:
         """Drop the connection, if there is one; it is made again at once."""
-        if self._wire is not None and self._wire.transport is not None:
-            self._wire.transport.abort()
+        wire = self._wire
+        if wire is not None:
+            self.ended(wire, None)
+            wire.finish()
 
     async def run(self) -> None:
         """Connect, and connect again, until cancelled."""
@@ -141,7 +154,10 @@ class Link:
                     log.event("launcher_unreachable", logging.WARNING, error=error.strerror or str(error))
                     self._listener.unreachable()
             else:
-                await self._hold(wire)
+                try:
+                    await wire.closed
+                finally:
+                    wire.close()
                 steps, attempt = backoff.AFTER_DROP, 0
             await asyncio.sleep(backoff.delay(steps, attempt))
             attempt += 1
@@ -149,19 +165,18 @@ class Link:
     async def _connect(self) -> _Wire:
         loop = asyncio.get_running_loop()
         transport, wire = await loop.create_unix_connection(
-            lambda: _Wire(self._listener, self._limit, self._opened), self._path
+            lambda: _Wire(self, self._listener, self._limit), self._path
         )
         transport.set_write_buffer_limits(high=2 * self._limit)
         return wire
 
-    def _opened(self, wire: _Wire) -> None:
+    def opened(self, wire: _Wire) -> None:
+        """A connection was made."""
         self._wire = wire
 
-    async def _hold(self, wire: _Wire) -> None:
-        try:
-            error = await wire.closed
-        finally:
+    def ended(self, wire: _Wire, error: Exception | None) -> None:
+        """A connection is not to be used any more; said at once, so that no frame is given to it."""
+        if self._wire is wire:
             self._wire = None
-            wire.close()
-        log.event("launcher_connection_lost", logging.WARNING, error=str(error) if error else None)
-        self._listener.lost()
+            log.event("launcher_connection_lost", logging.WARNING, error=str(error) if error else None)
+            self._listener.lost()

@@ -179,7 +179,7 @@ async def test_each_client_negotiates_its_own_revision(pod: Pod, asked: str | No
 async def test_a_deleted_session_is_gone_for_good(pod: Pod) -> None:
     client, other = await pod.connected(), await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=5))
-    await other.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     assert (await client.delete()).status_code == 200
     assert "ended" in (await call)["error"]["message"]
     assert (await client.delete()).status_code == 404
@@ -220,7 +220,7 @@ async def test_above_the_limit_the_session_idle_longest_goes_and_never_one_in_us
     pod = await make_pod(max_clients=2)
     first, second = await pod.connected(), await pod.connected()
     call = asyncio.create_task(first.call("sleep", 1, seconds=0.5))
-    await second.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     third = await pod.connected()
     assert (await second.post(ECHO)).status_code == 404
     async with third.stream():

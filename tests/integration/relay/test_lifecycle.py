@@ -49,7 +49,9 @@ async def test_the_number_of_clients_is_reported_in_few_revisions(pod: Pod) -> N
     for _ in range(20):
         await pod.connected()
     after = await pod.status(before.revision, 5)
-    assert (after.clients, after.revision) == (20, before.revision + 1)
+    while after.clients < 20:
+        after = await pod.status(after.revision, 5)
+    assert after.revision <= before.revision + 4  # one a second
 
 
 async def test_two_thousand_tools_are_counted_and_some_shown(make_pod: Any) -> None:
@@ -75,7 +77,7 @@ async def test_the_death_of_the_process_answers_all_open_calls_at_once(pod: Pod)
     clients = [await pod.connected() for _ in range(3)]
     status = await pod.status()
     calls = [asyncio.create_task(client.call("sleep", 1, seconds=20)) for client in clients]
-    await clients[0].call("echo", text="they are on their way")
+    await pod.in_flight(3)
     started = time.monotonic()
     kill_process(status)
     for answer in await asyncio.gather(*calls):
@@ -168,7 +170,7 @@ async def test_a_dropped_connection_is_made_again_to_the_same_session(pod: Pod) 
     client = await pod.connected()
     before = await pod.status()
     call = asyncio.create_task(client.call("sleep", 1, seconds=0.6))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     assert (await pod.admin("POST", "/reconnect", **ADMIN)).status_code == 202
     assert (await call)["result"]["content"][0]["text"] == "slept"
     after = await pod.until("Connected")
@@ -190,7 +192,7 @@ async def test_a_server_that_closes_its_output_is_reported_and_its_calls_answere
 async def test_a_launcher_that_is_gone_answers_open_calls(pod: Pod) -> None:
     client = await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=20))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     assert pod.launcher is not None
     pod.launcher.kill()
     started = time.monotonic()
@@ -256,7 +258,7 @@ async def test_a_session_goes_on_with_a_new_process_in_a_new_pod(make_pod: Any) 
 async def test_the_end_of_the_pod_lets_running_calls_finish(pod: Pod) -> None:
     client = await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=0.5))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     async with client.stream() as stream:
         assert pod.launcher is not None
         pod.launcher.send_signal(signal.SIGTERM)
@@ -291,7 +293,7 @@ async def test_sigterm_lets_a_running_call_finish(make_pod: Any) -> None:
     pod = await make_pod(relay="process")
     client = await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=0.5))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     pod.process.send_signal(signal.SIGTERM)
     assert (await call)["result"]["content"][0]["text"] == "slept"
     async with asyncio.timeout(5):

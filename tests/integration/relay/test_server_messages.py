@@ -48,7 +48,7 @@ async def test_while_two_sessions_call_no_question_is_passed_on(pod: Pod) -> Non
     client = await pod.connected(capabilities={"sampling": {}})
     other = await pod.connected(capabilities={"sampling": {}})
     busy = asyncio.create_task(other.call("sleep", 1, seconds=1))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     assert (await client.text("ask", method=SAMPLING))["error"]["code"] == -32601
     assert (await busy)["result"]
     text = (await pod.admin("GET", "/metrics")).text
@@ -59,7 +59,7 @@ async def test_a_call_that_was_given_up_still_counts_as_its_clients_business(pod
     client = await pod.connected(capabilities={"sampling": {}})
     other = await pod.connected()
     call = asyncio.create_task(other.call("sleep", 1, seconds=5))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     await other.notify("notifications/cancelled", requestId=1)
     await call
     assert (await client.text("ask", method=SAMPLING))["error"]["code"] == -32601
@@ -92,7 +92,7 @@ async def test_log_messages_go_to_the_one_session_that_calls(pod: Pod) -> None:
     await client.call("log", level="info")
     assert [note["params"]["level"] for note in client.notes] == ["info"]
     busy = asyncio.create_task(other.call("sleep", 1, seconds=1))
-    await client.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     await client.call("log", level="error")
     assert len(client.notes) == 1
     assert (await busy)["result"]

@@ -51,7 +51,7 @@ async def test_ids_come_back_with_value_and_type_and_stay_apart(pod: Pod) -> Non
 async def test_an_id_that_is_in_use_is_refused_and_the_first_call_keeps_its_answer(pod: Pod) -> None:
     client = await pod.connected()
     first = asyncio.create_task(client.call("sleep", 7, seconds=0.3))
-    await client.call("echo", 8, text="first is on its way")
+    await pod.in_flight(1)
     second = await client.call("echo", 7, text="x")
     assert second["error"]["code"] == -32600
     assert (await first)["result"]["content"][0]["text"] == "slept"
@@ -92,7 +92,7 @@ async def test_a_cancelled_request_is_answered_and_the_server_told_its_own_id(
 ) -> None:
     client = await pod.connected()
     call = asyncio.create_task(client.call("sleep", number, seconds=5, late=False))
-    await client.call("echo", 99, text="sleep is on its way")
+    await pod.in_flight(1)
     await client.notify("notifications/cancelled", requestId=number, reason="enough")
     assert await call == {
         "jsonrpc": "2.0",
@@ -161,7 +161,7 @@ async def test_a_message_on_several_lines_stays_one_message(pod: Pod) -> None:
 async def test_a_vanished_client_does_not_hurt_the_others(pod: Pod) -> None:
     client, other = await pod.connected(), await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=0.3))
-    await other.call("echo", text="sleep is on its way")
+    await pod.in_flight(1)
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     assert (await other.call("echo", text="x"))["result"]

@@ -144,6 +144,15 @@ class Pod:
                 status = await self.status(status.revision, 5)
         return status
 
+    async def in_flight(self, calls: int) -> None:
+        """Wait until that many calls were sent to the server and not answered."""
+
+        async def reached() -> bool:
+            metrics = (await self.admin("GET", "/metrics")).text
+            return f"\nmcp_relay_calls_in_flight {calls}.0\n" in metrics
+
+        await eventually(reached)
+
     async def admin(self, method: str, path: str, **headers: str) -> httpx.Response:
         return await self._admin.request(method, self.admin_url + path, headers=headers)
 
