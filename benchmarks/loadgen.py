@@ -26,7 +26,7 @@ async def run(options: argparse.Namespace, token: str | None) -> dict[str, float
     endpoint = Endpoint(url.hostname or "", url.port or 80, url.netloc, url.path)
     figures: dict[str, float] = {}
     for count in CLIENTS:
-        clients = [McpClient(endpoint, token, keep_alive=True) for _ in range(count)]
+        clients = [McpClient(endpoint, token, keep_alive=True, limit=None) for _ in range(count)]
         await asyncio.gather(*(client.connect() for client in clients))
         calls = [functools.partial(client.call, "echo", text=TEXT) for client in clients]
         if count == 1:

@@ -25,6 +25,7 @@ from clusterkit.leanmcp import McpClient
 TEXT = "x" * 64
 BIG = 8 << 20
 HUGE = 32 << 20
+LIMIT = 300  # seconds for one target
 FLOOR, CEILING, OURS = "stdio", "constant", "relay"
 Row = dict[str, float]
 
@@ -147,7 +148,8 @@ async def run(options: argparse.Namespace) -> dict[str, Row]:
         rows[FLOOR].append(await measure_floor(options))
         for name, make in bridges.items():
             print(f"==> run {repetition + 1} of {options.repetitions}: {name}", file=sys.stderr, flush=True)
-            rows[name].append(await measure_bridge(make(), options))
+            async with asyncio.timeout(LIMIT):
+                rows[name].append(await measure_bridge(make(), options))
     return {name: measure.medians(found) for name, found in rows.items()}
 
 

@@ -98,7 +98,7 @@ class Bridge:
 
     def client(self) -> McpClient:
         endpoint = Endpoint("127.0.0.1", self.port, f"127.0.0.1:{self.port}", self.path)
-        return McpClient(endpoint, self.token, keep_alive=True, limit=120)
+        return McpClient(endpoint, self.token, keep_alive=True, limit=None)
 
     async def ready(self) -> float:
         """Seconds from the start of the process to the first tool list it answers."""
