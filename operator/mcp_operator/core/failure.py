@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mcp_operator.core import text
 from mcp_operator.core.api import ErrorPhase, Reason
-from mcp_operator.core.api.status import MAX_MESSAGE
+from mcp_operator.core.api.status import MAX_MESSAGE, ServerError
 from mcp_operator.core.observation import ContainerFacts, PodFacts
 from mcp_relay_api.status import MAX_STDERR_TAIL, ProcessExit, RelayError
 
@@ -52,6 +52,21 @@ class Failure:
 def failure(phase: ErrorPhase, reason: Reason, message: str, time: datetime) -> Failure:
     """A failure without a process behind it."""
     return Failure(phase, reason, text.line(message, MAX_MESSAGE), time)
+
+
+def remembered(error: ServerError | None) -> Failure | None:
+    """The failure that a status tells of; None if it tells of none that this version knows."""
+    if error is None or error.reason not in set(Reason):
+        return None
+    return Failure(
+        phase=error.phase,
+        reason=Reason(error.reason),
+        message=error.message,
+        time=error.time,
+        exit_code=error.exit_code,
+        signal=error.signal,
+        stderr_tail=error.stderr_tail,
+    )
 
 
 def from_pod(pod: PodFacts, now: datetime) -> Failure:

@@ -12,7 +12,7 @@ from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.refusal import TAKEN, Refusal, refused
+from mcp_operator.core.refusal import NAMESPACE_TERMINATING, TAKEN, Refusal, refused
 from mcp_operator.handlers.cache import Cache, uid_of
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.observer import Scene
@@ -55,14 +55,14 @@ class Executor:
             return_exceptions=True,
         )
         for result in results:
+            if isinstance(result, RefusedError) and result.cause == NAMESPACE_TERMINATING:
+                return Outcome(refused(scene.seen, plan, _refusal(result)))
             if isinstance(result, BaseException):
                 raise result
-        outcome = results[1]
-        if not isinstance(outcome, Outcome):
-            raise TypeError(f"no outcome: {outcome!r}")
         if plan.reconnect:
             await self._reconnect((scene.owner.namespace, scene.owner.name))
-        return outcome
+        made = results[1]
+        return made if isinstance(made, Outcome) else Outcome(plan)
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
         if pod.deleting:
@@ -72,15 +72,15 @@ class Executor:
         if answer is not None and uid_of(answer) == pod.uid:
             self._cache.put(PODS, answer)
 
-    async def _create(self, scene: Scene, plan: Plan) -> Outcome:
+    async def _create(self, scene: Scene, plan: Plan) -> Outcome | None:
         if plan.create_epoch is None:
-            return Outcome(plan)
+            return None
         body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, scene.seen.config_hash)
         name = body["metadata"]["name"]
         try:
             answer = await self._kube.create(PODS, body)
         except RefusedError as error:
-            return Outcome(refused(scene.seen, plan, Refusal(error.status, error.message, error.cause)))
+            return Outcome(refused(scene.seen, plan, _refusal(error)))
         except ConflictError:
             found = await self._kube.read(PODS, scene.owner.namespace, name)
             if found is None:
@@ -90,6 +90,10 @@ class Executor:
             answer = found  # our own, of a run whose answer was lost
         self._cache.put(PODS, answer)
         return Outcome(plan, (name, uid_of(answer)))
+
+
+def _refusal(error: RefusedError) -> Refusal:
+    return Refusal(error.status, error.message, error.cause)
 
 
 async def _nothing() -> None:

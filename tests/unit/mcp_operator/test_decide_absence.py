@@ -75,7 +75,7 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
             "status": spent(w),
         },
         "waits-for-next-attempt: GiveUp -> Error (BackoffExhausted) failures=4",
-        None,
+        ErrorPhase.PROCESS,
     ),
     (
         "a slow attempt's pod that someone deleted is made again",

@@ -58,11 +58,9 @@ def _outdated(case: Case) -> Plan | None:
     message = "the spec, a referenced Secret or ConfigMap, or the restart annotation changed"
     calm = _calm_until(case, pod)
     if calm is not None:
+        waiting = back_off(case, None, case.budget)
         return replace(
-            back_off(case, None, case.budget),
-            reason=Reason.CONFIGURATION_CHANGED,
-            message=message,
-            look_again=calm,
+            waiting, reason=Reason.CONFIGURATION_CHANGED, message=message, look_again=calm, failure=None
         )
     return recreate(case, Reason.CONFIGURATION_CHANGED, message)
 

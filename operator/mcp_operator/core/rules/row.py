@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from mcp_operator.core import backoff
+from mcp_operator.core import backoff, failure
 from mcp_operator.core.api import Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
@@ -78,39 +78,32 @@ def fail(case: Case, found: Failure | None, epoch: int) -> Plan:
     if not budget.counted(epoch) or unplanned:
         budget = backoff.count(budget, epoch, case.now, recovery)
     elif budget.next_attempt is not None and budget.due(case.now):
-        reason = found.reason if found else _last_reason(case)
-        return recreate(
-            case, reason, f"attempt after: {found.message if found else _last_error(case)}", budget
-        )
+        last = found or failure.remembered(case.seen.status.error)
+        reason, message = (last.reason, last.message) if last else (Reason.RECREATING, "it failed")
+        return recreate(case, reason, f"attempt after: {message}", budget)
     return back_off(case, found, budget)
 
 
 def give_up(case: Case, found: Failure | None, budget: Budget) -> Plan:
-    """No retry can help: phase Error at once, until a change or the slow attempt."""
-    return Plan(
-        action=RecoveryAction.GIVE_UP,
-        phase=Phase.ERROR,
-        reason=found.reason if found else _last_reason(case),
-        message=found.message if found else _last_error(case),
-        budget=budget,
-        failure=found,
-        look_again=budget.next_attempt,
-        delete=left_overs(case),
-    )
+    """No retry can help: phase Error at once, until a change or the slow attempt. `found` as in `fail`."""
+    last = found or failure.remembered(case.seen.status.error)
+    plan = back_off(case, last, budget)
+    reason, message = (last.reason, last.message) if last else (plan.reason, plan.message)
+    return replace(plan, action=RecoveryAction.GIVE_UP, phase=Phase.ERROR, reason=reason, message=message)
 
 
 def back_off(case: Case, found: Failure | None, budget: Budget) -> Plan:
-    """Wait for the next attempt of this budget; phase Error once only the slow ones are left."""
+    """Wait for the next attempt; phase Error once only the slow ones are left. `found` None: told before."""
     recovery = case.seen.spec.recovery
     spent = budget.exhausted(recovery)
-    last = found.message if found else _last_error(case)
+    last = found or failure.remembered(case.seen.status.error)
     return Plan(
         action=RecoveryAction.GIVE_UP if spent else RecoveryAction.RECREATE,
         phase=Phase.ERROR if spent else Phase.RECREATING,
         reason=Reason.BACKOFF_EXHAUSTED if spent else Reason.BACKING_OFF,
-        message=_outlook(budget, recovery.max_retries, spent) + (f": {last}" if last else ""),
+        message=_outlook(budget, recovery.max_retries, spent) + (f": {last.message}" if last else ""),
         budget=budget,
-        failure=found,
+        failure=last,
         look_again=budget.next_attempt,
         delete=left_overs(case),
     )
@@ -127,14 +120,3 @@ def _outlook(budget: Budget, retries: int, spent: bool) -> str:
     if budget.next_attempt is None:
         return f"all {retries} retries failed; waiting for a change"
     return f"all {retries} retries failed; a slow attempt follows"
-
-
-def _last_error(case: Case) -> str:
-    error = case.seen.status.error
-    return error.message if error else ""
-
-
-def _last_reason(case: Case) -> Reason:
-    error = case.seen.status.error
-    known = error is not None and error.reason in set(Reason)
-    return Reason(error.reason) if error is not None and known else Reason.RECREATING
