@@ -38,13 +38,21 @@ def install(cluster: Cluster, where: Layout, references: Mapping[str, str]) -> N
     helm = gotools.tool("helm", where)
     values = [f"--set-string={name}={value}" for name, value in settings(references).items()]
     options = ["--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS}s", *values]
-    with say.step("installing the operator with Helm"):
+    with shell.lock(where.cache / ".install.lock"), say.step("installing the operator with Helm"):
+        _drop_unfinished(cluster)
         target = (helm, f"--kubeconfig={where.kubeconfig}", f"--namespace={NAMESPACE}")
         try:
             shell.run([*target, "upgrade", "--install", RELEASE, REPOSITORY / "helm", *options])
         except say.ClusterError as error:
             raise say.ClusterError(f"{error}\n{explain(cluster)}") from None
     cluster.forget(references.values())
+
+
+def _drop_unfinished(cluster: Cluster) -> None:
+    """Forget a revision whose Helm was interrupted: nobody else is at work, yet Helm would refuse."""
+    states = "status in (pending-install,pending-upgrade,pending-rollback)"
+    selector = f"--selector=owner=helm,name={RELEASE},{states}"
+    cluster.kubectl(f"--namespace={NAMESPACE}", "delete", "secret", selector, "--ignore-not-found")
 
 
 def explain(cluster: Cluster) -> str:
