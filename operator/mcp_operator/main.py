@@ -18,6 +18,7 @@ from mcp_operator.handlers import health, watching
 from mcp_operator.handlers.audit import Audit
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
+from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
 from mcp_operator.handlers.relays import RelayWatches
@@ -47,7 +48,8 @@ class Operator:
         self.queue = WorkQueue(self._reconcile, settings.concurrency, self._failed)
         self.relays = RelayWatches(self.queue.wake, settings.poll_wait, settings.poll_spacing)
         nursery = Nursery(kube, self.cache)
-        observer = Observer(kube, self.cache, nursery, self.relays.view, settings, _now)
+        self.doors = Doors(self.queue.wake)
+        observer = Observer(kube, self.cache, nursery, self.relays.view, settings, _now, self.doors)
         self.reconciler = Reconciler(
             kube=kube,
             cache=self.cache,
@@ -83,6 +85,7 @@ class Operator:
         """End all runs and polls."""
         await self.queue.close()
         await self.relays.close()
+        await self.doors.close()
 
     async def _crd(self) -> None:
         while True:

@@ -137,6 +137,8 @@ class Observation:
     missing: tuple[MissingReference, ...] = ()
     pods: tuple[PodFacts, ...] = ()
     relay: RelayView = field(default_factory=RelayView)
+    reachable: bool = True
+    """Whether the Service leads to the newest pod, as far as is known."""
     sandbox_error: str = ""
     """The node's message when it cannot make the pod's sandbox."""
     mount_error: str = ""
@@ -146,6 +148,11 @@ class Observation:
     def pod(self) -> PodFacts | None:
         """The newest pod; older ones are left-overs."""
         return self.pods[-1] if self.pods else None
+
+    @property
+    def served_now(self) -> bool:
+        """Whether the status says of this very pod that clients are served."""
+        return self.served_before and self.status.phase is Phase.CONNECTED
 
     @property
     def served_before(self) -> bool:

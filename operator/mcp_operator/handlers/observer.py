@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import pydantic
 
-from mcp_operator.adapters.kinds import CONFIG_MAPS, SECRETS, Kind
+from mcp_operator.adapters.kinds import CONFIG_MAPS, SECRETS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.core import pod as pods
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec, MCPServerStatus
@@ -17,7 +17,8 @@ from mcp_operator.core.observation import MissingReference, Observation, PodFact
 from mcp_operator.core.rules import pending
 from mcp_operator.handlers.cache import DIGESTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
-from mcp_operator.manifests import identity, references
+from mcp_operator.handlers.doors import Doors
+from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.manifests.references import SECRET, Digests, Reference
@@ -54,6 +55,7 @@ class Observer:
         view: Callable[[Key, str], RelayView],
         settings: Settings,
         clock: Callable[[], datetime],
+        doors: Doors,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -61,6 +63,7 @@ class Observer:
         self._view = view
         self._settings = settings
         self._clock = clock
+        self._doors = doors
         self._referring: dict[tuple[str, str, str], set[Key]] = {}
         self._references: dict[Key, tuple[Reference, ...]] = {}
 
@@ -71,6 +74,7 @@ class Observer:
     def forget(self, key: Key, uid: str) -> None:
         """The MCPServer is gone."""
         self._refer(key, ())
+        self._doors.shut(key)
         self._nursery.forget(uid)
 
     async def look(self, key: Key, server: Json) -> Scene:
@@ -96,7 +100,19 @@ class Observer:
             config_hash=_hash(template, found, lookup, children.values),
             events=await self._silence(key, owner.uid),
         )
-        return Scene(seen, owner, template, children, server)
+        return Scene(replace(seen, reachable=self._reachable(key, seen)), owner, template, children, server)
+
+    def _reachable(self, key: Key, seen: Observation) -> bool:
+        """Whether the Service leads to the pod; tried only until the status says that clients are served."""
+        pod = seen.pod
+        if pod is None or pod.deleting or not pod.ready or seen.relay.usable is None:
+            self._doors.shut(key)
+            return True
+        found = self._cache.get(SERVICES, (key[0], names.service(key[1])))
+        address = (found or {}).get("spec", {}).get("clusterIP", "None")
+        if seen.served_now or address == "None":
+            return True
+        return self._doors.is_open(key, pod.uid, address, service.PORT)
 
     def _observation(
         self,

@@ -124,6 +124,12 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "a session that the Service does not lead to yet is not shown as served",
+        lambda w: {"reachable": False},
+        "connected: Wait -> Connecting (Initialized)",
+        None,
+    ),
+    (
         "a connected server keeps its count until it was stable for ten minutes",
         lambda w: {"status": w.status(consecutive_failures=2, failed_epoch=0)},
         "connected: None -> Connected (Connected) failures=2 again=12:09:00",

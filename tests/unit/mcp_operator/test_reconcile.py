@@ -13,6 +13,7 @@ from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.observation import RelayView
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
+from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
 from mcp_operator.handlers.relays import RelayWatches
@@ -106,7 +107,13 @@ class Setup:
             kube=kube,
             cache=self.cache,
             observer=Observer(
-                kube, self.cache, nursery, lambda key, uid: self.view, settings, lambda: self.now
+                kube,
+                self.cache,
+                nursery,
+                lambda key, uid: self.view,
+                settings,
+                lambda: self.now,
+                Doors(lambda key: None),
             ),
             executor=Executor(kube, self.cache, nursery, relays.reconnect),
             relays=relays,

@@ -84,7 +84,7 @@ def _connected(case: Case) -> Plan | None:
         return None
     if case.seen.relay.usable is None:
         return _tools_awaited(case, told)
-    if not pod.ready:
+    if not (pod.ready and case.seen.reachable):
         message = "the session is initialised; the Service takes the pod up"
         return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZED, message)
     budget, look = _settle(case, told)

@@ -1,0 +1,65 @@
+"""The Service must lead to the pod before the status says so."""
+
+import asyncio
+
+import pytest
+
+from mcp_operator.handlers import doors
+from mcp_operator.handlers.doors import Doors
+
+KEY = ("default", "time")
+
+
+class Woken:
+    def __init__(self) -> None:
+        self.keys: list[tuple[str, str]] = []
+        self.event = asyncio.Event()
+
+    def __call__(self, key: tuple[str, str]) -> None:
+        self.keys.append(key)
+        self.event.set()
+
+
+async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+async def test_a_door_opens_when_something_listens_and_wakes_the_owner_once(unused_tcp_port: int) -> None:
+    woken = Woken()
+    found = Doors(woken)
+    assert not found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    assert not found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    server = await asyncio.start_server(hang_up, "127.0.0.1", unused_tcp_port)
+    await asyncio.wait_for(woken.event.wait(), 5)
+    assert found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    assert woken.keys == [KEY]
+    server.close()
+    await found.close()
+
+
+async def test_another_pod_or_a_shut_door_is_tried_anew(unused_tcp_port: int) -> None:
+    woken = Woken()
+    found = Doors(woken)
+    server = await asyncio.start_server(hang_up, "127.0.0.1", unused_tcp_port)
+    for uid in ("one", "two", "two"):
+        woken.event.clear()
+        assert not found.is_open(KEY, uid, "127.0.0.1", unused_tcp_port)
+        await asyncio.wait_for(woken.event.wait(), 5)
+        assert found.is_open(KEY, uid, "127.0.0.1", unused_tcp_port)
+        if uid == "two":
+            found.shut(KEY)
+    server.close()
+    await found.close()
+
+
+async def test_an_operator_that_cannot_reach_services_does_not_hold_up_the_status(
+    unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(doors, "PATIENCE_SECONDS", 0.1)
+    woken = Woken()
+    found = Doors(woken)
+    found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    await asyncio.wait_for(woken.event.wait(), 5)
+    assert found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    assert "cannot be reached from here" in caplog.text
+    await found.close()
