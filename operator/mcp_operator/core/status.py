@@ -25,6 +25,7 @@ from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayStatus
 # The number of clients moves with every client; it alone is written at most this often.
 CLIENTS_SECONDS = 10
 _SHORT = 256
+_SHOWN = frozenset({Phase.CONNECTING, Phase.CONNECTED, Phase.RECONNECTING})
 # Stages in which an error says what is waited for; it goes when the wait is over, counted failures stay.
 _PASSING = frozenset({ErrorPhase.TRANSPORT, ErrorPhase.IMAGE_PULL, ErrorPhase.SCHEDULING})
 
@@ -61,7 +62,7 @@ def verified(seen: Observation, plan: Plan) -> RelayStatus | None:
     """The relay's report while the session is initialised now, else None."""
     pod, told = seen.pod, seen.relay.usable
     up = pod is not None and not pod.deleting and not pod.server.terminated and not pod.ended
-    shown = plan.phase in {Phase.CONNECTED, Phase.CONNECTING} and plan.create_epoch is None
+    shown = plan.phase in _SHOWN and plan.create_epoch is None
     return told if up and shown and plan.failure is None else None
 
 

@@ -51,6 +51,15 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "a session that comes back is reconnecting until the Service takes the pod up again",
+        lambda w: {
+            "pods": (w.pod(ready=False, server=w.running(30)),),
+            "status": w.status(phase="Reconnecting", pod_uid="pod-1"),
+        },
+        "connected: Wait -> Reconnecting (Initialized)",
+        None,
+    ),
+    (
         "a server that declares no tools needs no list",
         lambda w: {
             "relay": RelayView(

@@ -32,7 +32,7 @@ def _cold_start(case: Case) -> Plan | None:
     if told is None and case.seen.relay.failures >= (1 if case.seen.served_before else UNREACHABLE_LIMIT):
         return None
     message = "the server process runs; its answer to `initialize` is awaited"
-    plan = _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZING, message)
+    plan = _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)
     return replace(plan, look_again=startup_deadline(case))
 
 
@@ -86,18 +86,23 @@ def _connected(case: Case) -> Plan | None:
         return _tools_awaited(case, told)
     if not (pod.ready and case.seen.reachable):
         message = "the session is initialised; the Service takes the pod up"
-        return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZED, message)
+        return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZED, message)
     budget, look = _settle(case, told)
     plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
     return replace(plan, budget=backoff.attempted(budget), look_again=look)
 
 
+def _coming_up(case: Case) -> Phase:
+    """The phase of a session on its way: once the pod served, it is the same session that comes back."""
+    return Phase.RECONNECTING if case.seen.served_before else Phase.CONNECTING
+
+
 def _tools_awaited(case: Case, told: RelayStatus) -> Plan:
     if told.error is None:
         message = "the session is initialised; its tools are being listed"
-        return _running(case, Phase.CONNECTING, RecoveryAction.WAIT, Reason.INITIALIZING, message)
+        return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)
     found = failure.from_relay(told.error, case.now)
-    plan = _running(case, Phase.CONNECTING, RecoveryAction.WAIT, found.reason, found.message)
+    plan = _running(case, _coming_up(case), RecoveryAction.WAIT, found.reason, found.message)
     return replace(plan, failure=found)
 
 
