@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from mcp_sidecar import log, service
+from mcp_sidecar.core import methods
 from mcp_sidecar.settings import Settings
 from mcp_sidecar.web.server import listen
 
@@ -63,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
         help="limit of one message (default 16777216)",
     )
     parser.add_argument(
+        "--client-capability",
+        action="append",
+        choices=methods.CLIENT_CAPABILITIES,
+        default=[],
+        help="declare to the server that it may ask clients for this; may be repeated (default: none)",
+    )
+    parser.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS", help="the server's command"
     )
     return parser
@@ -102,6 +110,7 @@ def _settings(options: argparse.Namespace, directory: Path, port: int) -> Settin
         port=port,
         call_timeout=options.call_timeout,
         max_message_bytes=options.max_message_bytes,
+        client_capabilities=tuple(dict.fromkeys(options.client_capability)),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
+from mcp_sidecar.core import methods
 
 AUTH_KINDS = ("Bearer", "None")
 
@@ -35,6 +36,8 @@ class Settings:
     idle_timeout: float = 7200.0
     max_clients: int = 1000
     max_message_bytes: int = 16 * 1024 * 1024
+    client_capabilities: tuple[str, ...] = ()
+    """Which of sampling, elicitation and roots the relay declares towards the server."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -65,7 +68,17 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         idle_timeout=_number(environment, paths.ENV_IDLE_TIMEOUT, 7200),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
+        client_capabilities=_capabilities(environment),
     )
+
+
+def _capabilities(environment: Mapping[str, str]) -> tuple[str, ...]:
+    names = environment.get(paths.ENV_CLIENT_CAPABILITIES, "").replace(",", " ").split()
+    unknown = [name for name in names if name not in methods.CLIENT_CAPABILITIES]
+    if unknown:
+        known = ", ".join(methods.CLIENT_CAPABILITIES)
+        raise SettingsError(f"{paths.ENV_CLIENT_CAPABILITIES}: {unknown[0]!r} is not one of {known}")
+    return tuple(dict.fromkeys(names))
 
 
 def _text(environment: Mapping[str, str], name: str) -> str:

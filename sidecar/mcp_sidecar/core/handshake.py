@@ -1,6 +1,6 @@
 """The one handshake with a server process: what is asked, and whether the answer is usable."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mcp_sidecar.core import revisions
@@ -9,9 +9,13 @@ from mcp_sidecar.core.document import Problem
 CLIENT_INFO = {"name": "mcp-session-relay", "version": "0.1.0"}
 
 
-def params() -> dict[str, Any]:
-    """The params of `initialize`."""
-    return {"protocolVersion": revisions.LATEST, "capabilities": {}, "clientInfo": CLIENT_INFO}
+def params(client_capabilities: Iterable[str] = ()) -> dict[str, Any]:
+    """The params of `initialize`; `client_capabilities` are what the server may ask clients for.
+
+    Roots come without `listChanged`, because what clients say of their roots is not passed on.
+    """
+    declared = {name: dict[str, Any]() for name in client_capabilities}
+    return {"protocolVersion": revisions.LATEST, "capabilities": declared, "clientInfo": CLIENT_INFO}
 
 
 def judge(message: Mapping[str, Any]) -> Problem | None:

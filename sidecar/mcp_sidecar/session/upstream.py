@@ -130,7 +130,8 @@ class Upstream:
         number = self._shared.table.number()
         self._shared.store.begin(process.incarnation, number)
         self._shared.table.add_own(number, self._initialized)
-        self._send(frames.request(number, "initialize", handshake.params()))
+        params = handshake.params(self._shared.settings.client_capabilities)
+        self._send(frames.request(number, "initialize", params))
         self._watch_start(process)
 
     def _watch_start(self, process: Process) -> None:

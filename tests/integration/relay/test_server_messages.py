@@ -2,6 +2,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from relaykit.client import Client, body
 from relaykit.pod import Pod
 from relaykit.waiting import eventually
@@ -24,6 +26,15 @@ async def test_a_question_of_the_server_reaches_the_client_whose_call_asks_it(po
         answer = await stream.next()
         assert json.loads(answer["result"]["content"][0]["text"]) == {"result": {"model": "m"}}
         assert foreign.waiting() == 0
+
+
+@pytest.mark.parametrize("chosen", [(), ("sampling", "roots")])
+async def test_the_server_is_told_only_of_the_capabilities_that_were_chosen(
+    make_pod: Any, chosen: tuple[str, ...]
+) -> None:
+    pod = await make_pod(client_capabilities=chosen)
+    client = await pod.connected(capabilities={"elicitation": {}})
+    assert client.initialized["result"]["serverInfo"]["declared"] == {name: {} for name in chosen}
 
 
 async def test_an_answer_of_another_session_does_not_count(pod: Pod) -> None:

@@ -136,3 +136,5 @@ def test_an_answer_to_initialize_is_usable_or_the_reason_is_named(
 def test_capabilities_that_are_none_are_none() -> None:
     assert handshake.capabilities({"capabilities": []}) == {}
     assert handshake.params()["protocolVersion"] == "2025-11-25"
+    assert handshake.params()["capabilities"] == {}
+    assert handshake.params(("sampling", "roots"))["capabilities"] == {"sampling": {}, "roots": {}}

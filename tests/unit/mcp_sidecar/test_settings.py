@@ -27,6 +27,7 @@ def test_little_has_to_be_set_and_secrets_come_from_files(environment: dict[str,
     assert (settings.port, settings.admin_port) == (paths.MCP_PORT, paths.ADMIN_PORT)
     assert (settings.call_timeout, settings.startup_timeout, settings.idle_timeout) == (30, 120, 7200)
     assert (settings.max_clients, settings.max_message_bytes) == (1000, 16 * 1024 * 1024)
+    assert settings.client_capabilities == ()
 
 
 def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> None:
@@ -38,11 +39,13 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> N
         paths.ENV_MAX_CLIENTS: "8",
         paths.ENV_MAX_MESSAGE_BYTES: "9",
         paths.ENV_AUTH: "None",
+        paths.ENV_CLIENT_CAPABILITIES: "sampling, elicitation",
     }
     settings = from_environment(environment)
     assert settings.allowed_hosts == ("a.example", "b.example:80")
     assert (settings.startup_timeout, settings.call_timeout, settings.idle_timeout) == (5, 2.5, 7)
     assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
+    assert settings.client_capabilities == ("sampling", "elicitation")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> N
         (paths.ENV_CALL_TIMEOUT, "soon", "is not a number above 0"),
         (paths.ENV_MAX_CLIENTS, "0", "is not a number above 0"),
         (paths.ENV_IDLE_TIMEOUT, "nan", "is not a number above 0"),
+        (paths.ENV_CLIENT_CAPABILITIES, "sampling,mind-reading", "'mind-reading' is not one of sampling"),
         ("MCP_RELAY_SECRETS_DIR", "/nowhere", "cannot be read"),
     ],
 )

@@ -201,7 +201,8 @@ def initialize(rid: Any, params: Json) -> None:
         sys.stderr.write("Traceback: no licence\n")
         os._exit(3)
     elif MODE != "nothing":
-        info = {"name": "scripted", "version": "1", "asked": params["protocolVersion"]}
+        asked, declared = params["protocolVersion"], params["capabilities"]
+        info = {"name": "scripted", "version": "1", "asked": asked, "declared": declared}
         send(
             {
                 "id": rid,
