@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help demo test check lint types unit launcher launcher-test chart-test integration e2e images cluster cluster-down kubeconfig bench lock crd clean
+.PHONY: help demo test check lint types unit launcher launcher-test chart-test integration conformance e2e images cluster cluster-down kubeconfig bench lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -51,8 +51,12 @@ integration: $(VENV)/.ready launcher ## relay, launcher and real servers as proc
 	@echo "==> integration tests"
 	@$(BIN)/pytest tests/integration -q -n 2
 
-test: ## everything: lint, types, unit, chart, integration, and end to end on a real cluster
-	@$(MAKE) --no-print-directory check chart-test integration cluster e2e
+conformance: $(VENV)/.ready launcher ## the official MCP conformance suite against relay, launcher and one stdio server
+	@echo "==> conformance" >&2
+	@PYTHONPATH=tests/conformance $(BIN)/python -m suitekit
+
+test: ## everything: lint, types, unit, chart, integration, conformance, and end to end on a real cluster
+	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev; do \

@@ -1,0 +1,92 @@
+"""The relay with launcher and server on this machine, through the command that people use."""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMAND = [sys.executable, "-m", "suitekit.server"]
+CAPABILITIES = ("sampling", "elicitation")
+START_SECONDS = 20.0
+STEP_SECONDS = 0.02
+END_SECONDS = 15.0
+
+
+class StartError(Exception):
+    """The relay did not start; the message has what it wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A running relay."""
+
+    url: str
+    pid: int
+
+    def servers(self) -> set[tuple[int, float]]:
+        """Process id and start time of every server process behind it."""
+        children = psutil.Process(self.pid).children(recursive=True)
+        return {(child.pid, child.create_time()) for child in children if child.cmdline() == COMMAND}
+
+    def started_servers(self) -> set[tuple[int, float]]:
+        """The same, as soon as there is one; empty when there is none in time."""
+        end = time.monotonic() + START_SECONDS
+        while not (found := self.servers()) and time.monotonic() < end:
+            time.sleep(STEP_SECONDS)
+        return found
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Local]:
+    """Start a relay for the fixture server; it is ended with everything it started.
+
+    Raises:
+        StartError: it did not announce its URL in time.
+
+    """
+    declared = [word for name in CAPABILITIES for word in ("--client-capability", name)]
+    command = [sys.executable, "-m", "mcp_sidecar", "local", *declared, "--", *COMMAND]
+    places = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": places},
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+        with process:
+            try:
+                yield Local(_announced(process), process.pid)
+            except StartError as error:
+                log.seek(0)
+                raise StartError(f"{error}: {log.read().decode(errors='replace').strip()}") from error
+            finally:
+                _end(process)
+
+
+def _announced(process: subprocess.Popen[bytes]) -> str:
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+    line = process.stdout.readline() if ready else b""
+    if not line:
+        raise StartError(f"The relay announced nothing within {START_SECONDS:g} seconds")
+    return str(json.loads(line)["url"])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()

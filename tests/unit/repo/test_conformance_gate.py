@@ -1,0 +1,71 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suitekit import suite
+from suitekit.judgement import Outcome, Scenarios, judge, outcome
+
+GOOD, BAD = Outcome(2, 0), Outcome(1, 1, ("a-check: wrong",))
+SET = Scenarios(("one", "two"), ("extra",))
+
+
+def problems(exceptions: dict[str, str] | None = None, **changes: Any) -> tuple[str, ...]:
+    outcomes = {"one": GOOD, "two": GOOD, "extra": Outcome(0, 0)} | changes.pop("outcomes", {})
+    known = {name: result for name, result in outcomes.items() if result is not None}
+    facts = {"suite_passed": True, "one_process": True} | changes
+    return judge(SET, known, exceptions or {}, **facts).problems
+
+
+def test_a_set_that_passes_completely_opens_the_gate() -> None:
+    assert problems() == ()
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "changes", "told"),
+    [
+        ({}, {"outcomes": {"two": BAD}}, "two fails: a-check: wrong"),
+        ({}, {"outcomes": {"extra": BAD}}, "extra fails: a-check: wrong"),
+        ({}, {"outcomes": {"two": None}}, "two was not run"),
+        ({}, {"outcomes": {"extra": None}}, "extra was not run"),
+        ({}, {"outcomes": {"one": Outcome(0, 0)}}, "one checked nothing"),
+        ({"one": "known fault"}, {}, "one does not fail: take it out of the baseline"),
+        ({"gone": "old name"}, {}, "gone does not fail: take it out of the baseline"),
+        ({"two": " "}, {"outcomes": {"two": BAD}}, "two is listed in the baseline without a reason"),
+        ({}, {"suite_passed": False}, "the suite reports a failure that none of its checks shows"),
+        ({}, {"one_process": False}, "the scenarios were not served by one server process"),
+    ],
+)
+def test_whatever_is_not_as_it_must_be_keeps_it_shut(
+    exceptions: dict[str, str], changes: dict[str, Any], told: str
+) -> None:
+    assert problems(exceptions, **changes) == (told,)
+
+
+def test_a_failure_with_a_reason_is_an_exception_and_still_counts_as_failed() -> None:
+    verdict = judge(
+        SET,
+        {"one": GOOD, "two": BAD, "extra": Outcome(0, 0)},
+        {"two": "the server cannot"},
+        suite_passed=False,
+        one_process=True,
+    )
+    assert verdict.problems == ()
+    assert verdict.line("2025-11-25") == "2025-11-25: 3 passed, 1 failed"
+
+
+def test_only_success_and_failure_are_counted() -> None:
+    checks = [
+        {"id": "a", "status": "SUCCESS", "description": "A"},
+        {"id": "b", "status": "INFO", "description": "B"},
+        {"id": "c", "status": "WARNING", "description": "C"},
+        {"id": "d", "status": "FAILURE", "description": "D", "errorMessage": "no d"},
+        {"id": "e", "status": "FAILURE", "description": "E"},
+    ]
+    assert outcome(checks) == Outcome(1, 2, ("d: no d", "e: E"))
+
+
+def test_the_suite_is_pinned_without_naming_a_registry() -> None:
+    lock = (Path(suite.HOME) / "package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in lock
+    assert '"integrity"' in lock
