@@ -23,6 +23,7 @@ _SIGNALS: Final = {
     9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
 }  # fmt: skip
 _SIGNAL_BASE: Final = 128
+MAX_LAST_WORDS: Final = 200
 # How a pod can end as a whole, without its containers telling: reason of the pod's status -> ours.
 _POD_REASONS: Final = {
     "Evicted": (ErrorPhase.PROCESS, Reason.EVICTED),
@@ -145,7 +146,14 @@ def _exit_message(exit_: ProcessExit, reason: Reason) -> str:
         return f"the server process was ended by {exit_.signal}"
     if exit_.exit_code == 0:
         return "the server process exited with 0: it must keep running while its session is wanted"
-    return f"the server process exited with {exit_.exit_code}"
+    said = _last_words(exit_.stderr_tail)
+    return f"the server process exited with {exit_.exit_code}" + (f": {said}" if said else "")
+
+
+def _last_words(tail: str) -> str:
+    """The last line that says something: what most programs write there is why they give up."""
+    spoken = [line for line in text.tail(tail, MAX_STDERR_TAIL).splitlines() if line.strip()]
+    return text.line(spoken[-1], MAX_LAST_WORDS) if spoken else ""
 
 
 def _launcher_exit(server: ContainerFacts, time: datetime) -> ProcessExit:

@@ -98,7 +98,8 @@ def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
     restored = seen.status.phase is Phase.RECONNECTING and plan.phase is Phase.CONNECTED
     return RecoveryStatus(
         action=plan.action,
-        attempt=budget.failures,
+        # The failure of the last retry is no further retry.
+        attempt=min(budget.failures, seen.spec.recovery.max_retries),
         max_retries=seen.spec.recovery.max_retries,
         next_attempt_time=budget.next_attempt,
         restarts=previous.restarts + (1 if had_pod and plan.create_epoch is not None else 0),

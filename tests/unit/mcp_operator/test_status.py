@@ -65,20 +65,20 @@ def test_a_server_that_exits_shows_why_when_and_what_comes_next(world: Any) -> N
         '{"version":1,"exitCode":3,"signal":null,"reason":"Exited","message":"","stderrTail":"no API key\\n"}'
     )
     document = written(world.seen(pods=(world.pod(server=world.terminated(3, "Error", told)),)))
-    message = "retry 1 of 3 follows: the server process exited with 3"
+    message = "retry 1 of 3 follows: the server process exited with 3: no API key"
     assert document == {
         "observedGeneration": 1,
         "phase": "Recreating",
         "conditions": [
             condition("Accepted", "True", "Valid", "the spec is accepted"),
-            condition("Available", "False", "ProcessExited", "the server process exited with 3"),
-            condition("Verified", "False", "ProcessExited", "the server process exited with 3"),
+            condition("Available", "False", "ProcessExited", "the server process exited with 3: no API key"),
+            condition("Verified", "False", "ProcessExited", "the server process exited with 3: no API key"),
             condition("Ready", "False", "BackingOff", message),
             condition("Reconciling", "True", "BackingOff", message),
         ],
         "image": "runtime:1",
         "error": {
-            "phase": "Process", "reason": "ProcessExited", "message": "the server process exited with 3",
+            "phase": "Process", "reason": "ProcessExited", "message": "the server process exited with 3: no API key",
             "exitCode": 3, "time": "2026-01-31T11:59:59Z", "stderrTail": "no API key",
         },
         "recovery": {
