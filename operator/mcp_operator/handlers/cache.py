@@ -17,6 +17,7 @@ from mcp_operator.manifests.secret import KEYS
 Json = dict[str, Any]
 DIGESTS: Final = "digests"
 _TOMBSTONES: Final = 10_000
+_POD_SPEC: Final = frozenset({"nodeName", "tolerations"})
 
 
 def key_of(found: Json) -> Key:
@@ -107,7 +108,11 @@ def _trimmed(kind: Kind, found: Json) -> Json:
             kept["metadata"] = meta
             kept["data"] = {key: data[key] for key in KEYS if key in data}
         return kept
-    return {**found, "metadata": meta}
+    trimmed = {**found, "metadata": meta}
+    if kind is PODS:
+        # The rest of a pod's spec is what we asked for, and large.
+        trimmed["spec"] = {key: value for key, value in found.get("spec", {}).items() if key in _POD_SPEC}
+    return trimmed
 
 
 def _identity_only(meta: Json) -> Json:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -81,10 +82,10 @@ class Reconciler:
         self._written.pop(key, None)
 
     def _log(self, key: Key, plan: Plan) -> None:
-        told = str(plan)
+        told = str(replace(plan, look_again=None))
         if self._plans.get(key) != told:
             self._plans[key] = told
-            logger.info("%s/%s: %s", *key, told)
+            logger.info("%s/%s: %s", *key, plan)
 
     def _follow(self, key: Key, scene: Scene) -> None:
         """Watch the relay of the newest pod, once it has an address and until it ends."""
