@@ -1,0 +1,93 @@
+"""The clients people use, through the relay, against the server of the conformance suite."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mcp import Client, types
+from mcp.client.client import ConnectMode
+from mcp.shared.exceptions import MCPError
+
+from relaykit.waiting import eventually
+from suitekit import local
+
+
+@pytest.fixture(scope="module")
+def relay() -> Iterator[local.Local]:
+    with local.running() as running:
+        yield running
+
+
+async def sample(context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+    asked = params.messages[0].content
+    assert isinstance(asked, types.TextContent)
+    answer = types.TextContent(type="text", text=f"You said {asked.text}")
+    return types.CreateMessageResult(role="assistant", content=answer, model="none")
+
+
+async def elicit(context: Any, params: Any) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"username": params.message, "email": "a@b.example"})
+
+
+async def holds(condition: bool) -> bool:
+    return condition
+
+
+def told(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_mcp_library_can_use_everything(relay: local.Local, mode: ConnectMode) -> None:
+    logged: list[object] = []
+    steps: list[float] = []
+
+    async def log(params: types.LoggingMessageNotificationParams) -> None:
+        logged.append(params.data)
+
+    async def step(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(progress)
+
+    async with Client(
+        relay.url,
+        mode=mode,
+        sampling_callback=sample,
+        elicitation_callback=elicit,
+        logging_callback=log,
+    ) as client:
+        assert client.protocol_version == "2025-11-25"
+        assert "test_simple_text" in {tool.name for tool in (await client.list_tools()).tools}
+        assert "simple text" in told(await client.call_tool("test_simple_text", {}))
+        assert (await client.call_tool("test_error_handling", {})).is_error
+        assert "You said hello" in told(await client.call_tool("test_sampling", {"prompt": "hello"}))
+        assert '"username": "who"' in told(await client.call_tool("test_elicitation", {"message": "who"}))
+        await client.call_tool("test_tool_with_logging", {})
+        await eventually(lambda: holds(len(logged) == 3))  # the library may tell of a result first
+        await client.call_tool("test_tool_with_progress", {}, progress_callback=step)
+        await eventually(lambda: holds(sorted(steps) == [0, 50, 100]))
+        assert len((await client.list_resources()).resources) == 3
+        assert (await client.read_resource("test://template/7/data")).contents
+        prompt = await client.get_prompt("test_prompt_with_arguments", {"arg1": "x", "arg2": "y"})
+        assert "arg1='x'" in prompt.messages[0].content.text  # type: ignore[union-attr]  # a text content
+
+
+async def test_many_clients_of_both_kinds_share_one_process(relay: local.Local) -> None:
+    before = relay.started_servers()
+
+    async def use(mode: ConnectMode) -> None:
+        async with Client(relay.url, mode=mode) as client:
+            calls = [client.call_tool("test_simple_text", {}) for _ in range(10)]
+            assert {told(result) for result in await asyncio.gather(*calls)} == {
+                "This is a simple text response for testing."
+            }
+
+    await asyncio.gather(*(use(mode) for mode in ("auto", "legacy") * 3))
+    assert relay.servers() == before
+    assert len(before) == 1
+
+
+async def test_a_client_that_offers_nothing_is_asked_for_nothing(relay: local.Local) -> None:
+    async with Client(relay.url, mode="legacy") as client:
+        with pytest.raises(MCPError, match="no client is known to be concerned and able to answer"):
+            await client.call_tool("test_sampling", {"prompt": "hello"})
