@@ -131,6 +131,33 @@ async def test_a_pod_deleted_by_someone_is_replaced_without_a_retry(servers: Ser
     assert status(item, "recovery", "consecutiveFailures") == 0
 
 
+async def test_a_running_call_of_a_deleted_pod_is_finished_and_the_next_one_reaches_the_new_pod(
+    servers: Servers,
+) -> None:
+    server = await servers.ready("drained")
+    client = await server.client()
+    call = asyncio.ensure_future(client.call("sleep", seconds=3))
+    await client.call("echo", text="the other is on its way")
+    await servers.kube.delete(k.PODS, servers.namespace, (await server.pod())["metadata"]["name"])
+    assert await call == "slept"
+    await server.until(ready_since_epoch(2), what="Ready again")
+    await server.endpoint()
+    assert await client.call("echo", text="same session") == "same session"
+
+
+async def test_each_transition_is_one_event(servers: Servers) -> None:
+    server = await servers.apply("eventful", (*manifests.BROKEN, "exits"), recovery=QUICK)
+    uid = (await server.failed())["metadata"]["uid"]
+    told: list[tuple[str, str]] = []
+    async with servers.kube.watch(k.EVENTS, servers.namespace) as changes, asyncio.timeout(10):
+        while ("Warning", "BackoffExhausted") not in told:
+            event = (await anext(changes)).object or {}
+            if event["regarding"].get("uid") == uid:
+                told.append((event["type"], event["reason"]))
+    assert ("Normal", "Created") in told
+    assert len(told) < 10
+
+
 async def test_a_server_over_its_memory_limit_is_named_so(servers: Servers) -> None:
     server = await servers.ready("hungry", recovery=QUICK)
     client = await server.client()
