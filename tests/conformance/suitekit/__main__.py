@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from suitekit import local, suite
+from suitekit import cache, local, suite
 from suitekit.judgement import Verdict, judge
 
 BASELINE = Path(__file__).resolve().parents[1] / "baseline.yaml"
@@ -17,7 +17,7 @@ def main() -> int:
     try:
         installed = suite.installed()
         verdicts = {name: run(installed, str(name), allowed or {}) for name, allowed in baseline.items()}
-    except (suite.SuiteError, local.StartError) as error:
+    except (cache.InstallError, suite.SuiteError, local.StartError) as error:
         print(error, file=sys.stderr)
         return 2
     return int(any(verdict.problems for verdict in verdicts.values()))

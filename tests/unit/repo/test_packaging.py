@@ -19,6 +19,8 @@ LOCKS = {
     "runtime-image": "runtime",
     "testserver-image": "testserver",
     "dev": "dev",
+    "client-mcp1": "client-mcp1",
+    "client-fastmcp": "client-fastmcp",
 }
 
 
