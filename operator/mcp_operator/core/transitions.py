@@ -26,7 +26,8 @@ def notes(before: MCPServerStatus, after: MCPServerStatus, plan: Plan, created: 
         found.append(Note("Created", f"created pod {created}: {plan.message}", warning=False))
     elif _told(before) != _told(after) and plan.reason is not Reason.POD_PENDING:
         warning = plan.failure is not None or after.phase in _WORRYING
-        reason = plan.failure.reason if plan.failure is not None else plan.reason
+        gave_up = after.phase is Phase.ERROR
+        reason = plan.failure.reason if plan.failure is not None and not gave_up else plan.reason
         found.append(Note(reason.value, text.line(_message(after, plan), MAX_NOTE), warning))
     return tuple(found)
 
