@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from suitekit import suite
+from suitekit import cache, suite
 from suitekit.judgement import Outcome, Scenarios, judge, outcome
 
 GOOD, BAD = Outcome(2, 0), Outcome(1, 1, ("a-check: wrong",))
@@ -69,3 +69,30 @@ def test_the_suite_is_pinned_without_naming_a_registry() -> None:
     lock = (Path(suite.HOME) / "package-lock.json").read_text(encoding="utf-8")
     assert '"resolved"' not in lock
     assert '"integrity"' in lock
+
+
+def test_what_is_installed_is_kept_until_its_pins_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pin, filled = tmp_path / "lock", list[Path]()
+    pin.write_text("1")
+    first = cache.folder("thing", [pin], filled.append)
+    assert cache.folder("thing", [pin], filled.append) == first
+    pin.write_text("2")
+    assert cache.folder("thing", [pin], filled.append) != first
+    assert len(filled) == 2
+
+
+def test_an_installation_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pin = tmp_path / "lock"
+    pin.write_text("1")
+
+    def fail(directory: Path) -> None:
+        (directory / "half").touch()
+        cache.install(["sh", "-c", "echo no network >&2; exit 3"], directory)
+
+    with pytest.raises(cache.InstallError, match="no network"):
+        cache.folder("thing", [pin], fail)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [pin]
