@@ -78,7 +78,8 @@ def test_a_server_that_exits_shows_why_when_and_what_comes_next(world: Any) -> N
         ],
         "image": "runtime:1",
         "error": {
-            "phase": "Process", "reason": "ProcessExited", "message": "the server process exited with 3: no API key",
+            "phase": "Process", "reason": "ProcessExited",
+            "message": "the server process exited with 3: no API key",
             "exitCode": 3, "time": "2026-01-31T11:59:59Z", "stderrTail": "no API key",
         },
         "recovery": {
