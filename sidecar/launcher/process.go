@@ -20,6 +20,7 @@ const (
 const (
 	reasonExited           = "Exited"
 	reasonSignaled         = "Signaled"
+	reasonOutOfMemory      = "OutOfMemory"
 	reasonCommandNotFound  = "CommandNotFound"
 	reasonPermissionDenied = "PermissionDenied"
 	reasonStartFailed      = "StartFailed"

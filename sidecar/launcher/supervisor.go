@@ -42,6 +42,8 @@ type supervisor struct {
 	stdoutEnded chan struct{}
 	stdinEnded  chan struct{} // closed when the server has closed its stdin
 
+	oomKills int // before the start of the server
+
 	stage stage
 	timer <-chan time.Time // end of the stage
 	exit  *exitFacts       // of the server, once it has ended
@@ -66,6 +68,7 @@ func run(opts options) exitFacts {
 		none:        make(chan struct{}),
 		stdoutEnded: make(chan struct{}),
 		stdinEnded:  make(chan struct{}),
+		oomKills:    oomKills(cgroupRoot),
 		stderr:      newStderrPump(newMasker(os.Environ(), opts.plainEnv)),
 	}
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -140,7 +143,7 @@ func (s *supervisor) supervise() exitFacts {
 			logf("the server closed its stdin: what is sent to it is discarded")
 			s.bridge.declare(plainEvent{"stdin-closed"})
 		case ws := <-s.status:
-			s.onExit(exitOf(ws))
+			s.onExit(forMemory(exitOf(ws), oomKills(cgroupRoot)-s.oomKills))
 		case <-s.noneLeft():
 			return *s.exit
 		}

@@ -12,6 +12,8 @@ from mcp_operator.core.observation import ContainerFacts, PodFacts
 from mcp_relay_api.status import MAX_STDERR_TAIL, ProcessExit, RelayError
 
 OOM: Final = "OOMKilled"
+# The launcher's word for the same; it knows at once what the node learns by an event of its own time.
+_OUT_OF_MEMORY: Final = "OutOfMemory"
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 _START_REASONS: Final = {
     "CommandNotFound": Reason.COMMAND_NOT_FOUND,
@@ -96,7 +98,7 @@ def from_container(server: ContainerFacts, now: datetime) -> Failure:
 def from_exit(exit_: ProcessExit) -> Failure:
     """Why the process ended, from the launcher's report."""
     reason, phase = _exit_reason(exit_)
-    return Failure(
+    found = Failure(
         phase=phase,
         reason=reason,
         message=text.line(_exit_message(exit_, reason), MAX_MESSAGE),
@@ -105,6 +107,7 @@ def from_exit(exit_: ProcessExit) -> Failure:
         signal=exit_.signal,
         stderr_tail=text.tail(exit_.stderr_tail, MAX_STDERR_TAIL) or None,
     )
+    return killed_for_memory(found) if exit_.reason == _OUT_OF_MEMORY else found
 
 
 def from_relay(error: RelayError, now: datetime) -> Failure:

@@ -16,7 +16,7 @@ MAX_STDERR_TAIL = 2048
 MAX_CAPABILITIES_BYTES = 8192
 _INFO_FIELDS = ("name", "title", "version", "websiteUrl", "description")
 
-PROCESS_REASONS = ("Exited", "Signaled")
+PROCESS_REASONS = ("Exited", "Signaled", "OutOfMemory")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ def told(code: int, reason: str, signal: str | None = None, **more: Any) -> str:
         (1, "Error", told(1, "Exited"), (PROCESS, Reason.PROCESS_EXITED, 1, None)),
         (0, "Completed", told(0, "Exited"), (PROCESS, Reason.PROCESS_EXITED, 0, None)),
         (137, "Error", told(137, "Signaled", "SIGKILL"), (PROCESS, Reason.PROCESS_SIGNALED, 137, "SIGKILL")),
+        (137, "Error", told(137, "OutOfMemory", "SIGKILL"), (PROCESS, Reason.OOM_KILLED, 137, "SIGKILL")),
         (137, "OOMKilled", "", (PROCESS, Reason.OOM_KILLED, 137, "SIGKILL")),
         (127, "Error", told(127, "CommandNotFound"), (START, Reason.COMMAND_NOT_FOUND, 127, None)),
         (126, "Error", told(126, "PermissionDenied"), (START, Reason.PERMISSION_DENIED, 126, None)),
@@ -82,7 +83,7 @@ def test_what_the_launcher_told_the_relay_fills_in_when_it_was_killed_itself(wor
     assert (found.exit_code, found.stderr_tail) == (3, "no key")
 
 
-def test_only_the_node_knows_that_memory_was_the_cause(world: Any) -> None:
+def test_the_nodes_word_that_memory_was_the_cause_wins(world: Any) -> None:
     exit_ = {"exitCode": 137, "signal": "SIGKILL", "reason": "Signaled", "time": 1.0, "stderrTail": "big\n"}
     report = world.report(state="Exited", session=None, exit=exit_)
     seen = world.seen(pods=(world.pod(server=world.terminated(137, "OOMKilled")),), relay=RelayView(report))
