@@ -45,7 +45,8 @@ launcher: $(VENV)/.ready ## build build/mcp-launcher, static, for GOARCH
 
 launcher-test: $(VENV)/.ready ## vet and test the launcher
 	@echo "==> launcher tests"
-	@cd sidecar/launcher && test -z "$$("$$($(GO) env GOROOT)/bin/gofmt" -l . | tee /dev/stderr)" && $(GO) vet . && $(GO) test .
+	@cd sidecar/launcher && unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && \
+	  { test -z "$$unformatted" || { echo "gofmt -w: $$unformatted" >&2; exit 1; }; } && $(GO) vet . && $(GO) test .
 
 integration: $(VENV)/.ready launcher ## relay, launcher and real servers as processes, no cluster
 	@echo "==> integration tests"
