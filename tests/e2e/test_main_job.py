@@ -176,7 +176,8 @@ async def test_deleted_children_are_made_again(servers: Servers) -> None:
         (child,) = await server.children(kind)
         await servers.kube.delete(kind, servers.namespace, child["metadata"]["name"])
         await servers.kube.replaced(kind, servers.namespace, child)
-    await server.until(ready_since_epoch(2), what="Ready again")
+    # The second pod follows the one deleted, the third has the new Secret.
+    await server.until(ready_since_epoch(3), what="Ready again")
     client = await server.client()
     assert await client.call("echo", text="again") == "again"
     await client.close()
