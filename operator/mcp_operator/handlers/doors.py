@@ -18,7 +18,10 @@ logger = logging.getLogger(__name__)
 
 FIRST_SECONDS: Final = 0.02
 LAST_SECONDS: Final = 0.2
-CONNECT_SECONDS: Final = 1.0
+# A connection request that comes before the node's rules is lost, and TCP repeats it only after a second:
+# better hang up early and ask again. Later tries are patient, for a slow network.
+FIRST_CONNECT_SECONDS: Final = 0.03
+LAST_CONNECT_SECONDS: Final = 1.0
 # An operator that cannot reach Services (outside the cluster, behind a policy) must not hold up the status.
 PATIENCE_SECONDS: Final = 5.0
 
@@ -65,13 +68,14 @@ class Doors:
 
     async def _try(self, key: Key, door: _Door, host: str, port: int) -> None:
         loop = asyncio.get_running_loop()
-        end, pause = loop.time() + PATIENCE_SECONDS, FIRST_SECONDS
+        end, pause, patience = loop.time() + PATIENCE_SECONDS, FIRST_SECONDS, FIRST_CONNECT_SECONDS
         while loop.time() < end:
             try:
-                await tcp.touch(host, port, CONNECT_SECONDS)
+                await tcp.touch(host, port, patience)
             except UnreachableError:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LAST_SECONDS)
+                patience = min(patience * 1.5, LAST_CONNECT_SECONDS)
             else:
                 break
         else:

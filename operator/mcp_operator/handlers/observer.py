@@ -105,7 +105,7 @@ class Observer:
     def _reachable(self, key: Key, seen: Observation) -> bool:
         """Whether the Service leads to the pod; tried only until the status says that clients are served."""
         pod = seen.pod
-        if pod is None or pod.deleting or not pod.ready or seen.relay.usable is None:
+        if pod is None or pod.deleting or not pod.ready:
             self._doors.shut(key)
             return True
         found = self._cache.get(SERVICES, (key[0], names.service(key[1])))

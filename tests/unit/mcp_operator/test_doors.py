@@ -1,6 +1,8 @@
 """The Service must lead to the pod before the status says so."""
 
 import asyncio
+import socket
+import time
 
 import pytest
 
@@ -34,6 +36,21 @@ async def test_a_door_opens_when_something_listens_and_wakes_the_owner_once(unus
     assert found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
     assert woken.keys == [KEY]
     server.close()
+    await found.close()
+
+
+async def test_a_connection_request_that_is_lost_is_made_anew_before_tcp_repeats_it() -> None:
+    woken = Woken()
+    found = Doors(woken)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.socket() as first:
+        first.connect(full.getsockname())  # the queue is full: what comes now is lost without a word
+        asked = time.monotonic()
+        assert not found.is_open(KEY, "pod", *full.getsockname())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(woken.event.wait(), 0.2)
+        full.accept()[0].close()
+        await asyncio.wait_for(woken.event.wait(), 5)
+        assert time.monotonic() - asked < 0.9  # TCP itself would have asked again after a second
     await found.close()
 
 
