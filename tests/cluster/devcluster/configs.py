@@ -126,8 +126,8 @@ def kube_proxy(where: Layout) -> str:
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
             "kind": "KubeProxyConfiguration",
             "mode": "nftables",
-            # Rules follow a change soon. With the default of 1 s (0 means that, too) a Service made in the same
-            # second as its pod cannot be reached before that second is over, whatever an operator does.
+            # Rules follow a change soon. With the default of 1 s (0 means that, too) a Service made in the
+            # same second as its pod cannot be reached before that second is over, whatever an operator does.
             "nftables": {"minSyncPeriod": "50ms"},
             "clientConnection": {"kubeconfig": str(where.etc / "kube-proxy.kubeconfig")},
             "clusterCIDR": network.POD_CIDR,
