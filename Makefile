@@ -9,14 +9,14 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help demo test check lint types unit launcher launcher-test chart-test integration conformance e2e images cluster cluster-down kubeconfig bench lock crd clean
+.PHONY: help venv demo test check lint types unit launcher launcher-test chart-test integration conformance e2e images cluster cluster-down kubeconfig bench lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@echo "==> Python environment in $(VENV)" >&2
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || tests/cluster/make-venv $(PYTHON) $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
@@ -78,7 +78,7 @@ e2e: $(VENV)/.ready ## end-to-end tests against the running cluster (make cluste
 	@echo "==> end-to-end tests that need the cluster for themselves"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial
 
-bench: $(VENV)/.ready ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
+bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
 	@mkdir -p build
 	@PYTHONPATH=tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
@@ -103,5 +103,5 @@ demo: $(VENV)/.ready ## cluster, operator, two public servers, a tool call of ea
 	@$(DEV) demo
 
 clean: ## stop the cluster; remove what was built, the environment, and every cache of this project
-	@test ! -x $(BIN)/python || $(DEV) clean
+	@test ! -x $(BIN)/pip || $(DEV) clean
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(VENV)

@@ -214,7 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--calls", type=int, default=500, help="calls of the latency measurement")
     parser.add_argument("--seconds", type=float, default=3, help="of each throughput measurement")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")

@@ -193,7 +193,7 @@ def main() -> None:
     )
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--calls", type=int, default=400, help="calls of the latency measurement")
-    parser.add_argument("--seconds", type=float, default=3, help="of each throughput measurement")
+    parser.add_argument("--seconds", type=float, default=2, help="of each throughput measurement")
     parser.add_argument("--settle", type=float, default=10, help="seconds before memory is read again")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()

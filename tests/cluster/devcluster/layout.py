@@ -41,6 +41,11 @@ class Layout:
         return self.state / "etc"
 
     @property
+    def forwarding(self) -> Path:
+        """What the host's IPv4 forwarding was before the node."""
+        return self.state / "ip_forward"
+
+    @property
     def pki(self) -> Path:
         """Keys and certificates."""
         return self.state / "pki"

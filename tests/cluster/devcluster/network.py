@@ -25,7 +25,7 @@ table ip {NAT_TABLE} {{
 }}
 """
 NFT_TABLES = (("ip", NAT_TABLE), ("ip", "kube-proxy"), ("ip6", "kube-proxy"))
-FOREIGN_CHAINS = ("KUBE-", "CNI-")
+NODE_CHAINS = ("KUBE-",)  # of kube-proxy, kubelet and kube-router
 
 
 def default_mtu(routes: str, sysfs: Path = Path("/sys/class/net")) -> int:
@@ -42,9 +42,14 @@ def host_mtu() -> int:
     return default_mtu(Path("/proc/net/route").read_text(encoding="utf-8"))
 
 
-def set_up() -> None:
-    """Give the host the node's address, forwarding and the one NAT rule. Safe to repeat."""
+def set_up(memory: Path) -> None:
+    """Give the host the node's address, forwarding and the one NAT rule. Safe to repeat.
+
+    `memory` is a file that remembers until `tear_down` whether the host forwarded before.
+    """
     tear_down_links()
+    if not memory.exists():
+        memory.write_text(FORWARDING.read_text(encoding="utf-8"), encoding="utf-8")
     shell.run(["ip", "link", "add", BRIDGE, "type", "bridge"])
     shell.run(["ip", "address", "add", f"{NODE_IP}/32", "dev", BRIDGE])
     shell.run(["ip", "link", "set", BRIDGE, "up"])
@@ -52,16 +57,29 @@ def set_up() -> None:
     shell.run(["nft", "-f", "-"], text_in=NAT_RULES)
 
 
+def tear_down(memory: Path) -> None:
+    """Remove all that the node has put into the host's network; forward as before `set_up`."""
+    tear_down_links()
+    tear_down_policies()
+    if memory.exists():
+        FORWARDING.write_text(memory.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def exists() -> bool:
+    """Whether this host has the node's address."""
+    return Path("/sys/class/net", BRIDGE).exists()
+
+
 def tear_down_links() -> None:
     """Remove the node's address and the NAT rule, if there."""
-    if Path("/sys/class/net", BRIDGE).exists():
+    if exists():
         shell.run(["ip", "link", "delete", BRIDGE])
     for family, table in NFT_TABLES:
         if shell.succeeds(["nft", "list", "table", family, table]):
             shell.run(["nft", "delete", "table", family, table])
 
 
-def without_chains(rules: str, prefixes: Iterable[str] = FOREIGN_CHAINS) -> str:
+def without_chains(rules: str, prefixes: Iterable[str] = NODE_CHAINS) -> str:
     """An iptables-save text without the chains of these prefixes and without every rule that names one."""
     marks = tuple(prefixes)
 
@@ -96,3 +114,23 @@ def check_free(routes: str) -> None:
             raise say.ClusterError(
                 f"the local node needs {', '.join(ours)}* for itself, but this host routes: {line}"
             )
+
+
+def check_alone(tables: str, rules: str) -> None:
+    """Refuse to start beside another Kubernetes: stopping the node clears such rules, whoever made them.
+
+    `tables` is `nft list tables` output (`table ip NAME` lines), `rules` that of iptables-save.
+
+    Raises:
+        ClusterError: the packet filter holds rules of one.
+    """
+    names = {f"table {family} {name}" for family, name in NFT_TABLES[1:]}
+    found = sorted(names.intersection(tables.splitlines()))
+    if without_chains(rules).split() != rules.split():
+        found.append("iptables chains KUBE-*")
+    if found:
+        raise say.ClusterError(
+            "this machine runs another Kubernetes, or one left its rules behind "
+            f"({', '.join(found)}): the local node cannot share the packet filter with it. "
+            "Stop it and remove these, or use another machine"
+        )

@@ -81,6 +81,8 @@ class Node:
             return
         debian.ensure()
         network.check_free(shell.run(["ip", "-4", "route"]))
+        if not self._has_leftovers():
+            network.check_alone(shell.run(["nft", "list", "tables"]), shell.run(["iptables-save"]))
         tools = {
             name: gotools.tool(name, self.where)
             for name in (*PROGRAMS[1:], "kubectl", "pod-sweep", "coredns")
@@ -178,7 +180,7 @@ class Node:
 
     def _start_core(self, tools: dict[str, Path]) -> None:
         where = self.where
-        network.set_up()
+        network.set_up(where.forwarding)
         leftovers.make_cgroups()
         self.processes.start("etcd", commands.etcd(tools["etcd"], where))
         self.processes.start("kube-apiserver", commands.apiserver(tools["kube-apiserver"], where))
@@ -252,7 +254,7 @@ class Node:
 
     def _has_leftovers(self) -> bool:
         where = self.where
-        return where.state.exists() or where.run.exists() or bool(leftovers.own_cgroups())
+        return any((where.state.exists(), where.run.exists(), network.exists(), leftovers.own_cgroups()))
 
     def _sweep_pods(self) -> None:
         """Have the container runtime take all pods down, starting it again if it died. What it cannot do is
@@ -277,8 +279,7 @@ class Node:
         leftovers.unmount([where.run, where.state, where.containerd])
         leftovers.remove_cgroups()
         leftovers.remove_container_logs(where)
-        network.tear_down_links()
-        network.tear_down_policies()
+        network.tear_down(where.forwarding)
         for folder in (where.state, where.run):
             if folder.exists():
                 shutil.rmtree(folder)

@@ -125,3 +125,22 @@ def test_only_rules_of_kubernetes_are_taken_out_of_the_packet_filter() -> None:
     )
     assert network.without_chains(theirs) == mine
     assert network.without_chains(mine) == mine
+
+
+RULES = "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"
+
+
+@pytest.mark.parametrize(
+    ("tables", "rules", "named"),
+    [
+        ("table ip filter\ntable ip kube-proxy\n", RULES, "table ip kube-proxy"),
+        ("table ip filter\n", RULES.replace("COMMIT", ":KUBE-SERVICES - [0:0]\nCOMMIT"), "KUBE-"),
+    ],
+)
+def test_the_rules_of_another_kubernetes_are_not_ours_to_clear(tables: str, rules: str, named: str) -> None:
+    with pytest.raises(say.ClusterError, match=named):
+        network.check_alone(tables, rules)
+
+
+def test_a_packet_filter_without_kubernetes_is_no_hindrance() -> None:
+    network.check_alone("table ip filter\ntable ip nat\n", RULES + "-A INPUT -j CNI-ADMIN\n")

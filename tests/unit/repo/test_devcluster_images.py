@@ -97,7 +97,7 @@ def test_the_chart_gets_the_tags_that_were_built() -> None:
 def test_images_trust_whom_the_host_trusts_and_see_none_of_its_folders() -> None:
     environment = hostconfig.environment(
         {
-            "PIP_FIND_LINKS": "/opt/wheels",
+            "PIP_FIND_LINKS": "/srv/wheels",
             "PIP_INDEX_URL": "https://mirror.example/simple",
             "SSL_CERT_FILE": "/home/u/own.pem",
             "NPM_CONFIG_REGISTRY": "",
@@ -119,6 +119,15 @@ def test_of_npm_only_the_registries_are_taken_over_and_never_a_token() -> None:
     assert hostconfig.npmrc(system, user) == (
         "registry=https://two.example/\n@own:registry=https://own.example/\n"
     )
+
+
+def test_credentials_in_the_address_of_an_index_stay_on_the_host() -> None:
+    address, bare = "https://me:secret@m.example/simple", "https://m.example/simple"
+    assert hostconfig.environment({"PIP_EXTRA_INDEX_URL": f"{address} {address}"})["PIP_EXTRA_INDEX_URL"] == (
+        f"{bare} {bare}"
+    )
+    assert hostconfig.pip_conf(f"global.index-url='{address}'\n") == f"[global]\nindex-url = {bare}\n"
+    assert hostconfig.npmrc(f"registry={address}") == f"registry={bare}\n"
 
 
 def _target(origin: str, codename: str, component: str = "main", created_by: str = "Packages") -> str:
