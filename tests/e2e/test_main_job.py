@@ -183,7 +183,7 @@ async def test_deleted_children_are_made_again(servers: Servers) -> None:
     await client.close()
 
 
-@pytest.mark.parametrize("document", ["time", "everything"])
+@pytest.mark.parametrize("document", ["time", "everything", "broken"])
 async def test_the_examples_are_accepted_by_the_api_server(document: str, namespace: str) -> None:
     path = Path(__file__).parents[2] / "examples" / f"{document}.yaml"
     await asyncio.to_thread(
