@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import document, frames, handshake, methods
-from mcp_sidecar.core.document import Exit, Problem, Process
+from mcp_sidecar.core import control, document, frames, handshake, methods
+from mcp_sidecar.core.document import Problem, Process
 from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.machine import Input, Machine, State
 from mcp_sidecar.session.calls import RefusedError
@@ -78,8 +78,12 @@ class Upstream:
             "terminating": self._terminating,
             "oversized": self._oversized_line,
         }.get(str(message.get("event")))
-        if handler is not None:
+        if handler is None:
+            return
+        try:
             handler(message)
+        except control.ControlError as error:
+            log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
 
     def lost(self) -> None:
         """The connection to the launcher broke."""
@@ -93,12 +97,7 @@ class Upstream:
     # What the launcher says.
 
     def _hello(self, message: dict[str, Any]) -> None:
-        started = message.get("startTime")
-        process = Process(
-            incarnation=str(message.get("incarnation")),
-            pid=int(message.get("pid") or 0),
-            start_time=float(started) if isinstance(started, int | float) else time.time(),
-        )
+        process = control.process(message, time.time())
         store = self._shared.store
         self._closed_stdout = False
         log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
@@ -208,7 +207,7 @@ class Upstream:
         board.release()
 
     def _exit(self, message: dict[str, Any]) -> None:
-        ended = _exit_of(message)
+        ended = control.ended(message, time.time())
         board = self._shared.board
         self._unwatch_start()
         self.listing.stop()
@@ -232,11 +231,10 @@ class Upstream:
         self._move(Input.LOST, **({} if self.state in _UNUSABLE else {"error": problem}))
 
     def _terminating(self, message: dict[str, Any]) -> None:
-        seconds = message.get("drainSeconds")
-        self.on_terminating(float(seconds) if isinstance(seconds, int | float) else 0.0)
+        self.on_terminating(control.drain_seconds(message))
 
     def _oversized_line(self, message: dict[str, Any]) -> None:
-        self._inbound.oversized(int(message.get("bytes") or 0), str(message.get("head", "")).encode())
+        self._inbound.oversized(*control.oversized(message))
 
     # The state, and who waits for it.
 
@@ -317,15 +315,3 @@ class Upstream:
             await asyncio.wait([waiter], timeout=seconds)
         finally:
             self._waiting.discard(waiter)
-
-
-def _exit_of(message: dict[str, Any]) -> Exit:
-    signal = message.get("signal")
-    return Exit(
-        exit_code=int(message.get("exitCode") or 0),
-        signal=signal if isinstance(signal, str) else None,
-        reason=str(message.get("reason") or "Exited"),
-        message=str(message.get("message") or ""),
-        time=float(message.get("time") or time.time()),
-        stderr_tail=str(message.get("stderrTail") or ""),
-    )
