@@ -120,9 +120,10 @@ class CallTable:
         return list(self._calls.items())
 
     async def idle(self, seconds: float) -> bool:
-        """Wait until no call is open, at most `seconds`; whether it came to that."""
+        """Wait until no call is open, at most `seconds`; whether it came to that. Any number may wait."""
         if self._calls:
-            self._emptied = asyncio.Event()
+            if self._emptied is None or self._emptied.is_set():
+                self._emptied = asyncio.Event()
             try:
                 await asyncio.wait_for(self._emptied.wait(), seconds)
             except TimeoutError:
