@@ -16,7 +16,13 @@ def main() -> int:
         chosen = settings.from_environment()
         listener = listen(chosen.host, chosen.port)
         admin_listener = listen(chosen.host, chosen.admin_port)
-        log.event("starting", server=chosen.server_name, port=chosen.port, adminPort=chosen.admin_port)
+        log.event(
+            "starting",
+            namespace=chosen.server_namespace,
+            server=chosen.server_name,
+            port=chosen.port,
+            adminPort=chosen.admin_port,
+        )
         return service.run(chosen, listener, admin_listener)
     except (settings.SettingsError, OSError) as error:
         sys.stderr.write(f"mcp_sidecar: {error}\n")

@@ -20,6 +20,8 @@ class Settings:
     """All that a relay is told. Times in seconds, sizes in bytes."""
 
     server_name: str
+    server_namespace: str = ""
+    """For the log; empty outside a cluster."""
     server_uid: str
     signing_key: bytes
     token: bytes | None
@@ -53,6 +55,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     secrets = Path(environment.get("MCP_RELAY_SECRETS_DIR", paths.SECRETS_DIR))
     return Settings(
         server_name=_text(environment, paths.ENV_SERVER_NAME),
+        server_namespace=environment.get(paths.ENV_SERVER_NAMESPACE, ""),
         server_uid=_text(environment, paths.ENV_SERVER_UID),
         signing_key=_secret(secrets / paths.SIGNING_KEY_FILE),
         token=_secret(secrets / paths.TOKEN_FILE) if auth == "Bearer" else None,

@@ -50,11 +50,6 @@ class LineSplitter:
             self._hold(last)
         return lines
 
-    @property
-    def held(self) -> int:
-        """Bytes held of the unfinished line."""
-        return len(self._pending)
-
     def _hold(self, chunk: bytes) -> None:
         if self._dropped:
             self._dropped += len(chunk)

@@ -2,8 +2,6 @@
 
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 LATEST = LEGACY[-1]
-# What a client speaks that sends no version header and of which nothing else is known.
-UNSTATED = "2025-03-26"
 
 
 def negotiate(asked: object) -> str:

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> N
         paths.ENV_MAX_CLIENTS: "8",
         paths.ENV_MAX_MESSAGE_BYTES: "9",
         paths.ENV_AUTH: "None",
+        paths.ENV_SERVER_NAMESPACE: "here",
         paths.ENV_CLIENT_CAPABILITIES: "sampling, elicitation",
     }
     settings = from_environment(environment)
@@ -46,6 +48,24 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> N
     assert (settings.startup_timeout, settings.call_timeout, settings.idle_timeout) == (5, 2.5, 7)
     assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
     assert settings.client_capabilities == ("sampling", "elicitation")
+    assert settings.server_namespace == "here"
+
+
+class Watched(dict[str, str]):
+    """Settings that know which of them were asked for."""
+
+    asked: set[str]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
+        return super().get(name, default)
+
+
+def test_the_contract_names_no_setting_that_nobody_reads(environment: dict[str, str]) -> None:
+    watched = Watched(environment)
+    watched.asked = set()
+    from_environment(watched)
+    assert {getattr(paths, name) for name in vars(paths) if name.startswith("ENV_")} <= watched.asked
 
 
 @pytest.mark.parametrize(
