@@ -120,27 +120,26 @@ def _session(
     )
     if not epoch and name is None:
         return None
+    return SessionStatus(pod_name=name, pod_uid=uid, epoch=epoch, **_told(told))
+
+
+def _told(told: RelayStatus | None) -> dict[str, Any]:
     if told is None or told.session is None:
-        return SessionStatus(pod_name=name, pod_uid=uid, epoch=epoch)
-    info = told.session.server_info
-    return SessionStatus(
-        pod_name=name,
-        pod_uid=uid,
-        epoch=epoch,
-        since=_moment(told.session.since),
-        clients=told.clients,
-        protocol_version=text.line(told.session.protocol_version, 32),
-        server_info=_server_info(info),
-        capabilities=capability_paths(told.session.capabilities),
-    )
+        return {}
+    return {
+        "since": _moment(told.session.since),
+        "clients": told.clients,
+        "protocol_version": text.line(told.session.protocol_version, 32),
+        "server_info": _server_info(told.session.server_info),
+        "capabilities": capability_paths(told.session.capabilities),
+    }
 
 
 def _server_info(info: dict[str, Any]) -> ServerInfo:
-    return ServerInfo(
-        name=text.line(str(info.get("name", "")), _SHORT),
-        title=text.line(str(info["title"]), _SHORT) if info.get("title") else None,
-        version=text.line(str(info["version"]), _SHORT) if info.get("version") else None,
-    )
+    def said(key: str) -> str | None:
+        return text.line(str(info[key]), _SHORT) if info.get(key) else None
+
+    return ServerInfo(name=said("name") or "", title=said("title"), version=said("version"))
 
 
 def capability_paths(capabilities: dict[str, Any]) -> tuple[str, ...]:

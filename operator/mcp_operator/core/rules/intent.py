@@ -1,11 +1,12 @@
 """Rows about what is asked for: deletion, suspension, a spec or a foreign object that forbids any pod."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.failure import failure
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.rules.row import Case, Row, living
+from mcp_operator.core.rules.row import Case, Row, living, refuse
 
 CONFLICT_LOOK_SECONDS = 30
 PREDECESSOR_LOOK_SECONDS = 5
@@ -28,15 +29,7 @@ def _invalid_spec(case: Case) -> Plan | None:
     if not case.seen.invalid:
         return None
     found = failure(ErrorPhase.VALIDATION, Reason.INVALID_SPEC, case.seen.invalid, case.now)
-    return Plan(
-        action=RecoveryAction.GIVE_UP,
-        phase=Phase.ERROR,
-        reason=Reason.INVALID_SPEC,
-        message=found.message,
-        budget=case.budget,
-        failure=found,
-        wanted=False,
-    )
+    return replace(refuse(case, found), wanted=False)
 
 
 def _suspended(case: Case) -> Plan | None:
@@ -56,15 +49,7 @@ def _foreign_object(case: Case) -> Plan | None:
     if not case.seen.conflict:
         return None
     found = failure(ErrorPhase.VALIDATION, Reason.OWNERSHIP_CONFLICT, case.seen.conflict, case.now)
-    return Plan(
-        action=RecoveryAction.GIVE_UP,
-        phase=Phase.ERROR,
-        reason=Reason.OWNERSHIP_CONFLICT,
-        message=found.message,
-        budget=case.budget,
-        failure=found,
-        look_again=case.now + timedelta(seconds=CONFLICT_LOOK_SECONDS),
-    )
+    return replace(refuse(case, found), look_again=case.now + timedelta(seconds=CONFLICT_LOOK_SECONDS))
 
 
 def _predecessor(case: Case) -> Plan | None:

@@ -1,7 +1,7 @@
 """Rows about a pod whose containers do not run yet. None of them costs a retry."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from mcp_operator.core import failure
@@ -9,7 +9,7 @@ from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import ContainerFacts, ContainerState, MissingReference, PodFacts
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.rules.row import Case, Row, left_overs
+from mcp_operator.core.rules.row import Case, Row, left_overs, refuse
 
 # How long a pod may be without any word from the node before its events are read.
 SILENCE_SECONDS = 4.0
@@ -45,15 +45,7 @@ def _pending_for_good(case: Case) -> Plan | None:
     found = obstacle(case)
     if found is None or not found.for_good:
         return None
-    return Plan(
-        action=RecoveryAction.GIVE_UP,
-        phase=Phase.ERROR,
-        reason=found.failure.reason,
-        message=found.failure.message,
-        budget=case.budget,
-        failure=found.failure,
-        delete=left_overs(case),
-    )
+    return replace(refuse(case, found.failure), delete=left_overs(case))
 
 
 def _held_up(case: Case) -> Plan | None:

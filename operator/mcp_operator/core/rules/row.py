@@ -109,6 +109,18 @@ def back_off(case: Case, found: Failure | None, budget: Budget) -> Plan:
     )
 
 
+def refuse(case: Case, found: Failure) -> Plan:
+    """Phase Error without touching anything: only a change of what `found` names helps."""
+    return Plan(
+        action=RecoveryAction.GIVE_UP,
+        phase=Phase.ERROR,
+        reason=found.reason,
+        message=found.message,
+        budget=case.budget,
+        failure=found,
+    )
+
+
 def left_overs(case: Case) -> tuple[PodFacts, ...]:
     """Pods older than the newest one, which nobody needs any more."""
     return living(case.seen.pods[:-1])
