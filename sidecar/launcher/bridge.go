@@ -106,9 +106,9 @@ func newBridge(opts options, listener int) *bridge {
 	b := &bridge{opts: opts, listener: listener, drained: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
 	// A relay that is gone is noticed by the goroutine that reads from it.
 	b.out = newQueue(opts.bufferBytes, func(out sink, _ error) { out.interrupt() })
-	b.framer = framer{q: b.out, max: opts.maxLineBytes, oversized: func(length int64, head string) {
-		logf("dropped a line of %d bytes from the server: the limit is %d", length, opts.maxLineBytes)
-		b.out.addControl(controlLine(oversizedEvent{"oversized", length, head}))
+	b.framer = framer{q: b.out, max: opts.maxLineBytes, oversized: func(line droppedLine) {
+		logf("dropped a line of %d bytes from the server: the limit is %d", line.length, opts.maxLineBytes)
+		b.out.addControl(controlLine(oversizedEvent{"oversized", line.length, line.head, line.tail}))
 	}}
 	return b
 }

@@ -34,6 +34,7 @@ type oversizedEvent struct {
 	Event string `json:"event"`
 	Bytes int64  `json:"bytes"` // length of the dropped line without its newline
 	Head  string `json:"head"`  // its first characters
+	Tail  string `json:"tail"`  // its last characters
 }
 
 type exitEvent struct {

@@ -19,8 +19,8 @@ func (c *collector) interrupt()                          {}
 func frame(stream []byte, limit int, sizes []byte, ended bool) string {
 	q := newQueue(1<<30, func(sink, error) {})
 	out := &collector{}
-	f := framer{q: q, max: limit, oversized: func(length int64, head string) {
-		q.addControl(fmt.Appendf(nil, "<%d %s>\n", length, head))
+	f := framer{q: q, max: limit, oversized: func(line droppedLine) {
+		q.addControl(fmt.Appendf(nil, "<%d %s %s>\n", line.length, line.head, line.tail))
 	}}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,7 +54,8 @@ func reference(stream []byte, limit int, ended bool) string {
 			break
 		}
 		if len(text) > limit {
-			fmt.Fprintf(&out, "<%d %s>\n", len(text), characters([]byte(text[:limit]), headCharacters))
+			head, tail := characters([]byte(text[:limit]), headCharacters), lastCharacters([]byte(text), tailCharacters)
+			fmt.Fprintf(&out, "<%d %s %s>\n", len(text), head, tail)
 			continue
 		}
 		out.WriteString(text + "\n")
@@ -68,6 +69,7 @@ func FuzzFramer(f *testing.F) {
 	f.Add([]byte(strings.Repeat("long ", 100)+"\nshort\n"+strings.Repeat("é", 100)), 10, []byte{6, 0, 3}, false)
 	f.Add([]byte(strings.Repeat("0123456789\n", 30000)), 100, []byte{255, 7}, true)
 	f.Add([]byte(strings.Repeat("x", 200000)+"\n"+strings.Repeat("y", 70000)+"\n"), 1<<20, []byte{255}, true)
+	f.Add([]byte(strings.Repeat("😀é漢x", 500)+"\n"+strings.Repeat("\xf0\x9f", 700)), 900, []byte{0, 255, 3}, true)
 	f.Add([]byte("\x00\x00\x00\x00"), 1, []byte{0}, true)
 	f.Add([]byte("\n\n\n"), 1, []byte{0}, false)
 	f.Fuzz(func(t *testing.T, stream []byte, limit int, sizes []byte, ended bool) {

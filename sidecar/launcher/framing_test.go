@@ -78,14 +78,17 @@ func TestOnlyTheOversizedLineIsDropped(t *testing.T) {
 	relay.expect("before\n")
 	relay.expect(exact)
 	run = launch{flags: []string{"--max-line-bytes", "10000"},
-		command: sh("read go; echo before; printf '%s\\n' " + long + "; echo after; printf '%s' " + long)}.start(t)
+		command: sh("read go; echo before; printf '%s,9\\n' " + long + "; echo after; printf '%s' " + long)}.start(t)
 	relay = run.connect()
 	relay.send("go\n")
 	relay.expect("before\n")
 	event := relay.event("oversized")
 	head := event["head"].(string)
-	if event["bytes"] != 12000.0 || utf8.RuneCountInString(head) != 4096 || !strings.HasPrefix(long, head) {
+	if event["bytes"] != 12002.0 || utf8.RuneCountInString(head) != 4096 || !strings.HasPrefix(long, head) {
 		t.Errorf("bytes %v, head of %d characters", event["bytes"], utf8.RuneCountInString(head))
+	}
+	if event["tail"] != strings.Repeat("é", 254)+",9" {
+		t.Errorf("tail %q", event["tail"])
 	}
 	relay.expect("after\n")
 	relay.event("oversized") // also without a newline at the end

@@ -105,13 +105,14 @@ func (q *queue) addControl(line []byte) {
 	q.controlBytes += len(line)
 }
 
-// incomplete copies the first bytes, at most limit, of the incomplete line. The caller holds mu.
-func (q *queue) incomplete(limit int) []byte {
-	var head []byte
-	for at := q.committed; at < q.end && len(head) < limit; at = q.committed + int64(len(head)) {
-		head = append(head, q.at(at, q.end)...)
+// incomplete copies bytes of the incomplete line, at most limit, from an offset or the line's start. The caller holds mu.
+func (q *queue) incomplete(from int64, limit int) []byte {
+	var part []byte
+	from = max(from, q.committed)
+	for at := from; at < q.end && len(part) < limit; at = from + int64(len(part)) {
+		part = append(part, q.at(at, q.end)...)
 	}
-	return head[:min(len(head), limit)]
+	return part[:min(len(part), limit)]
 }
 
 // hasRoom says whether more may be added: below the limit, or when the incomplete line is all there is (the framer

@@ -35,8 +35,8 @@ func newStdin(fd, maxLineBytes int, control func([]byte), onClosed func()) (*std
 		}
 	})
 	s.queue.out = pipe
-	s.framer = framer{q: s.queue, max: maxLineBytes, control: control, oversized: func(length int64, _ string) {
-		logf("dropped a line of %d bytes to the server: the limit is %d", length, maxLineBytes)
+	s.framer = framer{q: s.queue, max: maxLineBytes, control: control, oversized: func(line droppedLine) {
+		logf("dropped a line of %d bytes to the server: the limit is %d", line.length, maxLineBytes)
 	}}
 	return s, nil
 }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_sidecar.core.document import MAX_MESSAGE, MAX_NAME, MAX_STDERR_TAIL, Exit, Process
+from mcp_sidecar.core.lines import Oversized
 
 MAX_SIGNAL = 32
 MAX_PID = 2**31
@@ -53,10 +54,10 @@ def drain_seconds(message: Mapping[str, Any]) -> float:
     return float(_number(message.get("drainSeconds"), 0, MAX_DRAIN_SECONDS, 0))
 
 
-def oversized(message: Mapping[str, Any]) -> tuple[int, bytes]:
-    """Size in bytes and first characters of a line that was dropped."""
+def oversized(message: Mapping[str, Any]) -> Oversized:
+    """What is known of a line that the launcher dropped."""
     size = int(_number(message.get("bytes"), 0, 2**53, 0))
-    return size, _bytes(message.get("head"))
+    return Oversized(size, _bytes(message.get("head")), _bytes(message.get("tail")))
 
 
 def _number(value: Any, low: float, high: float, default: float) -> float:

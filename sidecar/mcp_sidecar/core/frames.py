@@ -147,9 +147,11 @@ def big_answer(data: Line) -> BigAnswer | None:
     return BigAnswer(int(found[1]), head[2] == b"error", *found.span(1))
 
 
-def answer_id(head: bytes) -> int | None:
-    """The id of a response of which only the first bytes are known."""
+def answer_id(head: bytes, tail: bytes = b"") -> int | None:
+    """The id of a response of which only the first and the last bytes are known."""
     found = _HEAD_ANSWER_ID.match(head)
+    if found is None and _BIG_ANSWER.match(head):
+        found = _BIG_TAIL.search(tail, max(0, len(tail) - _TAIL_REACH))
     return int(found[1]) if found else None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import attribution, frames, jsontext, methods
-from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.shared import Asked, Shared
 
@@ -78,18 +78,18 @@ class Inbound:
             log.event("stdout_noise", logging.WARNING, line=line[:_NOISE_SHOWN].decode("utf-8", "replace"))
         self.on_noise()
 
-    def oversized(self, size: int, head: bytes) -> None:
+    def oversized(self, line: Oversized) -> None:
         """A line above the limit was dropped: only the call that it answers fails."""
         self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "oversized")
-        log.event("stdout_line_oversized", logging.WARNING, bytes=size)
-        number = frames.answer_id(head)
+        log.event("stdout_line_oversized", logging.WARNING, bytes=line.size)
+        number = frames.answer_id(line.head, line.tail)
         if number is None and len(self._table) == 1:
             number = self._table.calls()[0][0]
         call = self._table.take(number) if number is not None else None
         if call is not None:
             limit = self._shared.settings.max_message_bytes
-            text = f"The server's answer of {size} bytes is larger than the limit of {limit} bytes"
-            data = {"reason": "message_too_large", "bytes": size, "limit": limit}
+            text = f"The server's answer of {line.size} bytes is larger than the limit of {limit} bytes"
+            data = {"reason": "message_too_large", "bytes": line.size, "limit": limit}
             call.finish((frames.error(call.raw_id, frames.SERVER_ERROR, text, data),), "oversized")
 
     def _response(self, frame: frames.Frame) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_sidecar import log
 from mcp_sidecar.core import control, document, frames, handshake, methods
 from mcp_sidecar.core.document import Problem, Process
-from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.core.machine import Input, Machine, State
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.inbound import Inbound
@@ -65,9 +65,9 @@ class Upstream:
         self._shared.metrics.count("mcp_relay_upstream_bytes", "out", len(line))
         self._inbound.line(line)
 
-    def oversized(self, size: int, head: bytes) -> None:
+    def oversized(self, line: Oversized) -> None:
         """A line above the relay's limit."""
-        self._inbound.oversized(size, head)
+        self._inbound.oversized(line)
 
     def control(self, message: dict[str, Any]) -> None:
         """A message of the launcher; unknown ones are ignored."""
@@ -234,7 +234,7 @@ class Upstream:
         self.on_terminating(control.drain_seconds(message))
 
     def _oversized_line(self, message: dict[str, Any]) -> None:
-        self._inbound.oversized(*control.oversized(message))
+        self._inbound.oversized(control.oversized(message))
 
     # The state, and who waits for it.
 

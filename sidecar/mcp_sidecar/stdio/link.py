@@ -24,7 +24,7 @@ class Listener(Protocol):
     def line(self, line: lines.Line) -> None:
         """The server wrote a line (given without its end)."""
 
-    def oversized(self, size: int, head: bytes) -> None:
+    def oversized(self, line: lines.Oversized) -> None:
         """The server wrote a line above the limit; it was dropped."""
 
     def lost(self) -> None:
@@ -55,7 +55,7 @@ class _Wire(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for line in self.splitter.feed(data):
             if isinstance(line, lines.Oversized):
-                self.listener.oversized(line.size, line.head)
+                self.listener.oversized(line)
             elif line.startswith(CONTROL):
                 self._control(line)
             else:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mcp_sidecar.core import control
 from mcp_sidecar.core.document import Exit, Process
+from mcp_sidecar.core.lines import Oversized
 
 NOW = 1_764_470_000.0
 HELLO = {"incarnation": "abc", "pid": 17, "startTime": 1_764_469_000.5}
@@ -29,7 +30,8 @@ def test_a_process_and_its_end_are_read_as_they_were_told() -> None:
     assert control.process(HELLO, NOW) == Process("abc", 17, 1_764_469_000.5)
     assert control.ended(EXIT, NOW) == Exit(137, "SIGKILL", "Signaled", "m", 5.0, "e")
     assert control.drain_seconds({"drainSeconds": 6}) == 6.0
-    assert control.oversized({"bytes": 9, "head": "é"}) == (9, "é".encode())
+    told = {"bytes": 9, "head": "é", "tail": "9}"}
+    assert control.oversized(told) == Oversized(9, "é".encode(), b"9}")
 
 
 @pytest.mark.parametrize("incarnation", [None, "", 5, "x" * 1000, ["a"]])
@@ -63,7 +65,7 @@ def test_of_an_end_only_the_value_that_makes_no_sense_is_replaced(
     assert getattr(control.ended({**EXIT, key: value}, NOW), field) == read
 
 
-@given(st.dictionaries(st.sampled_from([*HELLO, *EXIT, "drainSeconds", "bytes", "head"]), WILD))
+@given(st.dictionaries(st.sampled_from([*HELLO, *EXIT, "drainSeconds", "bytes", "head", "tail"]), WILD))
 def test_no_message_hurts(message: dict[str, Any]) -> None:
     message["incarnation"] = "abc"
     found = control.process(message, NOW)
@@ -74,4 +76,4 @@ def test_no_message_hurts(message: dict[str, Any]) -> None:
     assert ended.time > 0
     assert len(json.dumps(ended.stderr_tail)) < 13_000
     assert control.drain_seconds(message) >= 0
-    assert control.oversized(message)[0] >= 0
+    assert control.oversized(message).size >= 0

@@ -79,16 +79,24 @@ def test_what_might_be_something_else_is_left_to_the_parser(data: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    ("head", "number"),
+    ("head", "tail", "number"),
     [
-        (b'{"jsonrpc":"2.0","id":3,"result":{"aaa', 3),
-        (b'{"result":"aaa', None),
-        (b'{"id":3', None),
-        (b"", None),
+        (b'{"jsonrpc":"2.0","id":3,"result":{"aaa', b"", 3),
+        (b'{"jsonrpc":"2.0","id":3,"result":{"aaa', b'a"},"id":4}', 3),
+        (b'{"result":{"aaa', b'aaa"}]},"jsonrpc":"2.0","id":3}', 3),
+        (b'{"jsonrpc":"2.0","result":{"aaa', b'aaa"}]},"id":3}', 3),
+        (b'{"error":{"aaa', b'aaa"},"id":3,"jsonrpc":"2.0"} \r', 3),
+        (b'{"result":{"aaa', b'aaa"}]},\\"id\\":3}"}', None),
+        (b'{"method":"m","params":{"aaa', b'aaa"},"jsonrpc":"2.0","id":3}', None),
+        (b'{"result":"aaa', b"aaa", None),
+        (b'{"id":3', b"", None),
+        (b"", b"", None),
     ],
 )
-def test_the_id_of_a_dropped_answer_is_read_from_its_first_bytes(head: bytes, number: int | None) -> None:
-    assert frames.answer_id(head) == number
+def test_the_id_of_a_dropped_answer_is_read_from_its_ends(
+    head: bytes, tail: bytes, number: int | None
+) -> None:
+    assert frames.answer_id(head, tail) == number
 
 
 @pytest.mark.parametrize(

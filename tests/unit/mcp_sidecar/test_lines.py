@@ -3,7 +3,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_sidecar.core.lines import HEAD_BYTES, Line, LineSplitter, Oversized
+from mcp_sidecar.core.lines import HEAD_BYTES, TAIL_BYTES, Line, LineSplitter, Oversized
 
 
 @given(st.binary(), st.lists(st.integers(0, 50)))
@@ -20,7 +20,8 @@ def test_lines_come_out_whole_however_they_were_cut(data: bytes, cuts: list[int]
 
 
 @given(
-    st.lists(st.binary(max_size=30).map(lambda line: line.replace(b"\n", b"")), min_size=1), st.integers(1, 7)
+    st.lists(st.binary(max_size=600).map(lambda line: line.replace(b"\n", b"")), min_size=1),
+    st.integers(1, 7),
 )
 def test_a_line_above_the_limit_is_dropped_alone(lines: list[bytes], step: int) -> None:
     data, splitter = b"".join(line + b"\n" for line in lines), LineSplitter(10)
@@ -35,6 +36,7 @@ def test_a_line_above_the_limit_is_dropped_alone(lines: list[bytes], step: int) 
             assert isinstance(out, Oversized)
             assert out.size == len(line)
             assert line.startswith(out.head)
+            assert out.tail == line[-TAIL_BYTES:]
 
 
 def test_an_endless_line_costs_bounded_memory() -> None:
@@ -45,4 +47,7 @@ def test_an_endless_line_costs_bounded_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50_000
-    assert splitter.feed(b"\nnext\n") == [Oversized(1_000_000, b"x" * HEAD_BYTES), b"next"]
+    assert splitter.feed(b"\nnext\n") == [
+        Oversized(1_000_000, b"x" * HEAD_BYTES, b"x" * TAIL_BYTES),
+        b"next",
+    ]
