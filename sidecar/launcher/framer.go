@@ -37,7 +37,7 @@ type framer struct {
 	dropping  bool  // the current line is too long
 	head      string
 	tail      []byte // the last bytes of a line that is too long, at most tailRoom
-	diverting bool // the current line is a control line
+	diverting bool   // the current line is a control line
 	diverted  []byte
 }
 
