@@ -1,4 +1,4 @@
-"""Paths, ports, names of settings and of files that operator, relay and launcher agree on.
+"""Paths, ports, a reason, names of settings and of files that operator, relay and launcher agree on.
 
 Constants only, so that importing this module costs the relay nothing.
 """
@@ -33,6 +33,9 @@ SIGNING_KEY_FILE: Final = "signing-key"
 
 # Where the relay image keeps the launcher that the postStart hook copies from.
 IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
+
+# Reason of the error that stands with state Dropped when the process closed its stdout: no answer can come.
+REASON_STDOUT_CLOSED: Final = "StdoutClosed"
 
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
 ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"

@@ -15,6 +15,8 @@ class Budget:
     failures: int = 0
     next_attempt: datetime | None = None
     failed_epoch: int | None = None
+    drops_since: datetime | None = None
+    """When the first of the breaks was that follow each other closely; None while the connection holds."""
 
     def exhausted(self, recovery: Recovery) -> bool:
         """Whether all retries have been used."""
@@ -34,7 +36,13 @@ def restore(status: MCPServerStatus, generation: int, config_hash: str) -> Budge
     written = status.recovery or RecoveryStatus()
     if status.observed_generation != generation or written.config_hash != config_hash:
         return Budget(config_hash)
-    return Budget(config_hash, written.consecutive_failures, written.next_attempt_time, written.failed_epoch)
+    return Budget(
+        config_hash=config_hash,
+        failures=written.consecutive_failures,
+        next_attempt=written.next_attempt_time,
+        failed_epoch=written.failed_epoch,
+        drops_since=written.drops_since,
+    )
 
 
 def count(budget: Budget, epoch: int, now: datetime, recovery: Recovery) -> Budget:
@@ -42,7 +50,7 @@ def count(budget: Budget, epoch: int, now: datetime, recovery: Recovery) -> Budg
     failures = budget.failures + 1
     seconds = delay(failures, recovery)
     following = None if seconds is None else now + timedelta(seconds=seconds)
-    return replace(budget, failures=failures, next_attempt=following, failed_epoch=epoch)
+    return replace(budget, failures=failures, next_attempt=following, failed_epoch=epoch, drops_since=None)
 
 
 def delay(failures: int, recovery: Recovery) -> float | None:
@@ -54,8 +62,13 @@ def delay(failures: int, recovery: Recovery) -> float | None:
 
 
 def attempted(budget: Budget) -> Budget:
-    """The attempt that was waited for is being made."""
-    return replace(budget, next_attempt=None)
+    """The attempt that was waited for is being made, with another pod."""
+    return replace(budget, next_attempt=None, drops_since=None)
+
+
+def dropped(budget: Budget, since: datetime) -> Budget:
+    """The connection broke: the first break counts until it holds again."""
+    return budget if budget.drops_since is not None else replace(budget, drops_since=since)
 
 
 def settled(budget: Budget) -> Budget:

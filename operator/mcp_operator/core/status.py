@@ -106,6 +106,7 @@ def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
         reconnects=previous.reconnects + (1 if restored else 0),
         consecutive_failures=budget.failures,
         config_hash=budget.config_hash,
+        drops_since=budget.drops_since,
         failed_epoch=budget.failed_epoch,
     )
 

@@ -11,6 +11,7 @@ import pytest
 from mcp_operator.core.api import ErrorPhase, MCPServerStatus, Reason
 from mcp_operator.core.api.status import ServerError
 from mcp_operator.core.observation import RelayView
+from mcp_relay_api.status import RelayStatus
 
 Json = dict[str, Any]
 Change = Callable[[Any], Json]
@@ -18,6 +19,12 @@ Change = Callable[[Any], Json]
 
 def exited(code: int = 1, **more: Any) -> Json:
     return {"exitCode": code, "reason": "Exited", "time": 1_769_860_799.0, **more}
+
+
+def mute(w: Any) -> RelayStatus:
+    error = {"phase": "Transport", "reason": "StdoutClosed", "message": "it closed its output"}
+    found: RelayStatus = w.report(state="Dropped", session=None, error=error, since=w.ago(0.1).timestamp())
+    return found
 
 
 def spent(w: Any, **more: Any) -> MCPServerStatus:
@@ -65,6 +72,31 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         lambda w: {
             "pods": (w.pod(server=w.running(900)),),
             "relay": RelayView(w.report(state="Dropped", session=None, since=w.ago(121).timestamp())),
+        },
+        "startup-deadline-passed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a server that closed its stdout can never answer again, though its process runs",
+        lambda w: {"relay": RelayView(mute(w))},
+        "stdout-closed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        ErrorPhase.PROCESS,
+    ),
+    (
+        "a server that closed its stdout is replaced when the backoff is over",
+        lambda w: {
+            "relay": RelayView(mute(w)),
+            "status": w.status(consecutive_failures=1, failed_epoch=1, next_attempt_time=w.now),
+        },
+        "stdout-closed: Recreate -> Recreating (StdoutClosed) failures=1: delete mcp-time-1, create epoch 2",
+        None,
+    ),
+    (
+        "a transport that was never restored for long is a failure, however often it broke",
+        lambda w: {
+            "pods": (w.pod(server=w.running(900)),),
+            "relay": RelayView(w.report(state="Dropped", session=None, since=w.ago(1).timestamp())),
+            "status": w.status(drops_since=w.ago(120)),
         },
         "startup-deadline-passed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
         ErrorPhase.TRANSPORT,

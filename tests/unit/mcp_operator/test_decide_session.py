@@ -103,6 +103,23 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         ErrorPhase.TRANSPORT,
     ),
     (
+        "a clock that is ahead of ours does not put the reconnect off",
+        lambda w: {
+            "relay": RelayView(w.report(state="Dropped", session=None, since=w.later(60).timestamp()))
+        },
+        "dropped: Wait -> Reconnecting (TransportDropped) again=12:00:01",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a session that came back is looked at again when it should have held",
+        lambda w: {
+            "relay": RelayView(w.report(since=w.ago(4).timestamp())),
+            "status": w.status(drops_since=w.ago(30)),
+        },
+        "connected: None -> Connected (Connected) again=12:00:06",
+        None,
+    ),
+    (
         "an unreachable relay is waited for, 1st time",
         lambda w: {"relay": RelayView(w.report(), failures=1, message="refused")},
         "unreachable: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",

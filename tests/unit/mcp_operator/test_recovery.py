@@ -124,6 +124,44 @@ def test_rare_blips_do_not_add_up(world: Any) -> None:
     assert len(story.created) == 7
 
 
+def flap(story: Story, state: str) -> None:
+    """One second later the relay has just come to this."""
+    story.pass_time(1)
+    since = story.seen.now.timestamp()
+    story.seen = replace(story.seen, relay=RelayView(story.world.report(state=state, since=since)))
+
+
+def test_a_connection_that_breaks_again_and_again_is_given_up_at_the_deadline_of_the_first_break(
+    world: Any,
+) -> None:
+    story = Story(world, pods=(world.pod(),))
+    story.settle()
+    for _ in range(59):
+        flap(story, "Dropped")
+        assert story.step().phase is Phase.RECONNECTING
+        flap(story, "Connected")
+        assert story.step().phase is Phase.CONNECTED
+    assert story.seen.status.recovery is not None
+    assert story.seen.status.recovery.drops_since == world.later(1)
+    for _ in range(3):
+        flap(story, "Dropped")
+        plan = story.step()
+    assert plan.failure is not None
+    assert (plan.failure.reason, plan.budget.failures) == (Reason.TRANSPORT_DROPPED, 1)
+
+
+def test_breaks_with_a_session_that_held_between_them_do_not_add_up(world: Any) -> None:
+    story = Story(world, pods=(world.pod(),))
+    story.settle()
+    for _ in range(30):
+        flap(story, "Dropped")
+        assert story.step().phase is Phase.RECONNECTING
+        flap(story, "Connected")
+        story.wait(story.step())
+        assert story.settle().budget.drops_since is None
+    assert story.created == []
+
+
 def test_success_alone_does_not_reset_the_count(world: Any) -> None:
     story = Story(world)
     story.settle()

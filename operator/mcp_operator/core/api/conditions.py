@@ -113,6 +113,8 @@ class Reason(StrEnum):
     """The server process ended; an end with code 0 counts too, since the server is wanted."""
     PROCESS_SIGNALED = "ProcessSignaled"
     """The server process was ended by a signal."""
+    STDOUT_CLOSED = "StdoutClosed"
+    """The server process closed its stdout but keeps running: no answer can come from it any more."""
     OOM_KILLED = "OOMKilled"
     """The server needed more memory than its limit; raise `spec.resources.limits.memory`."""
 

@@ -81,6 +81,9 @@ class RecoveryStatus(Model):
     config_hash: Annotated[str, Field(max_length=64)] | None = None
     """Hash of spec, referenced Secrets and ConfigMaps and restart annotation that the count belongs to;
     another one starts anew."""
+    drops_since: Timestamp | None = None
+    """When the connection to the process broke first, while it breaks again and again: each time within 10
+    seconds. It must hold within `spec.session.startupTimeoutSeconds` from here, else the pod is replaced."""
     failed_epoch: Annotated[int, Field(ge=0)] | None = None
     """Epoch of the pod whose failure was counted last, so that none counts twice."""
 

@@ -2,12 +2,13 @@
 
 from datetime import datetime, timedelta
 
-from mcp_operator.core import failure
+from mcp_operator.core import failure, times
 from mcp_operator.core.api import ErrorPhase, Reason
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.row import Case, Row, fail
+from mcp_relay_api import paths
 from mcp_relay_api.status import RelayState, RelayStatus
 
 
@@ -53,6 +54,17 @@ def _initialize_refused(case: Case) -> Plan | None:
     return fail(case, failure.from_relay(told.error, case.now), pod.epoch)
 
 
+def _stdout_closed(case: Case) -> Plan | None:
+    pod, told = _told(case)
+    if pod is None or told is None or told.state is not RelayState.DROPPED or told.error is None:
+        return None
+    if told.error.reason != paths.REASON_STDOUT_CLOSED:
+        return None
+    message = "the server closed its stdout but keeps running: no answer can come, stdout must stay open"
+    found = failure.failure(ErrorPhase.PROCESS, Reason.STDOUT_CLOSED, message, case.now)
+    return fail(case, found, pod.epoch)
+
+
 def _startup_deadline_passed(case: Case) -> Plan | None:
     pod, told = _told(case)
     deadline = startup_deadline(case)
@@ -74,6 +86,7 @@ def startup_deadline(case: Case) -> datetime | None:
     """When the session must be up at the latest; None while nothing runs, or when it is up.
 
     A relay that restarts without a session to adopt gets the same time again: that is no fault of the server.
+    A connection that breaks again and again does not: its time counts from the first break.
     """
     pod, told = case.seen.pod, case.seen.relay.status
     if pod is None or not pod.server.running or pod.server.started_at is None:
@@ -82,13 +95,17 @@ def startup_deadline(case: Case) -> datetime | None:
         return None
     if told is None and case.seen.relay.failures == 0:
         return None
-    since = (
-        pod.server.started_at.timestamp()
-        if told is None
-        else max(pod.server.started_at.timestamp(), told.since)
-    )
-    start = datetime.fromtimestamp(since, tz=case.now.tzinfo)
+    start = pod.server.started_at
+    if told is not None:
+        start = max(start, _broken_since(case, told))
     return start + timedelta(seconds=case.seen.spec.session.startup_timeout_seconds)
+
+
+def _broken_since(case: Case, told: RelayStatus) -> datetime:
+    first = case.budget.drops_since
+    if told.state is RelayState.DROPPED and first is not None:
+        return first
+    return times.since(told.since, case.now)
 
 
 def _too_late(case: Case, told: RelayStatus | None) -> Failure:
@@ -123,6 +140,12 @@ ROWS = (
     ),
     Row("the relay saw the process exit", "recreate after the backoff", "yes", _relay_saw_exit),
     Row("the server refused `initialize`", "recreate after the backoff", "yes", _initialize_refused),
+    Row(
+        "the server closed its stdout but runs on: nothing can be heard of it any more",
+        "recreate after the backoff",
+        "yes",
+        _stdout_closed,
+    ),
     Row(
         "Running, no session, `startupTimeoutSeconds` passed",
         "recreate after the backoff",

@@ -1,9 +1,9 @@
 """Rows about a running server: what its relay says about the one session."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from mcp_operator.core import backoff, failure
+from mcp_operator.core import backoff, failure, times
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
@@ -15,6 +15,8 @@ from mcp_relay_api.status import RelayState, RelayStatus
 POLL_SECONDS = 5
 UNREACHABLE_LIMIT = 3
 DROPPED_SECONDS = 1
+# A connection that breaks again sooner has not been restored: the time to restore it goes on.
+HOLDING_SECONDS = 10
 
 
 def _not_heard_again_yet(case: Case) -> Plan | None:
@@ -65,13 +67,16 @@ def _dropped(case: Case) -> Plan | None:
     told = case.seen.relay.status
     if told is None or told.state not in {RelayState.DROPPED, RelayState.TERMINATING}:
         return None
-    due = datetime.fromtimestamp(told.since, tz=UTC) + timedelta(seconds=DROPPED_SECONDS)
-    reconnect = told.state is RelayState.DROPPED and case.now >= due
+    since = times.since(told.since, case.now)
+    due = since + timedelta(seconds=DROPPED_SECONDS)
+    dropped = told.state is RelayState.DROPPED
+    reconnect = dropped and case.now >= due
     message = told.error.message if told.error else "the connection between relay and server process broke"
     found = _transport(case, Reason.TRANSPORT_DROPPED, message)
     action = RecoveryAction.RECONNECT if reconnect else RecoveryAction.WAIT
     return replace(
         _running(case, Phase.RECONNECTING, action, found.reason, found.message),
+        budget=backoff.dropped(case.budget, since) if dropped else case.budget,
         failure=found,
         reconnect=reconnect,
         look_again=case.now + timedelta(seconds=POLL_SECONDS) if case.now >= due else due,
@@ -89,7 +94,7 @@ def _connected(case: Case) -> Plan | None:
         return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZED, message)
     budget, look = _settle(case, told)
     plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
-    return replace(plan, budget=backoff.attempted(budget), look_again=look)
+    return replace(plan, budget=replace(budget, next_attempt=None), look_again=look)
 
 
 def _coming_up(case: Case) -> Phase:
@@ -108,12 +113,21 @@ def _tools_awaited(case: Case, told: RelayStatus) -> Plan:
 
 def _settle(case: Case, told: RelayStatus) -> tuple[Budget, datetime | None]:
     """The budget, fresh once the session was stable; else when it will be. Nothing spent, nothing to do."""
-    if told.session is None or not (case.budget.failures or case.seen.status.error):
-        return case.budget, None
-    stable = datetime.fromtimestamp(told.session.since, tz=UTC) + timedelta(
+    budget, holds = _holding(case, told)
+    if holds is not None or told.session is None or not (budget.failures or case.seen.status.error):
+        return budget, holds
+    stable = times.since(told.session.since, case.now) + timedelta(
         seconds=case.seen.spec.recovery.stable_seconds
     )
-    return (backoff.settled(case.budget), None) if case.now >= stable else (case.budget, stable)
+    return (backoff.settled(budget), None) if case.now >= stable else (budget, stable)
+
+
+def _holding(case: Case, told: RelayStatus) -> tuple[Budget, datetime | None]:
+    """The budget without earlier breaks once the connection held; else when it will have."""
+    if case.budget.drops_since is None:
+        return case.budget, None
+    holds = times.since(told.since, case.now) + timedelta(seconds=HOLDING_SECONDS)
+    return (case.budget, holds) if case.now < holds else (replace(case.budget, drops_since=None), None)
 
 
 def _transport(case: Case, reason: Reason, message: str) -> Failure:
