@@ -1,7 +1,8 @@
 """What the relay reports at `GET /status`, as the operator reads it.
 
 The relay fills these shapes from plain dictionaries (pydantic would double its memory); a test holds
-every document it can produce against these models. Times are seconds since the Unix epoch, UTC.
+every document it can produce against these models. Times are seconds since the Unix epoch, UTC. Numbers and
+short texts are bounded: a document beyond the bounds is none. Texts for people are cut where they are shown.
 """
 
 from enum import StrEnum
@@ -12,6 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_TOOLS = 128
 MAX_DESCRIPTION = 256
 MAX_STDERR_TAIL = 2048
+MAX_SIGNAL = 32
+# The years 1970 to 2099: what is later, or no number, is no time that a clock told.
+MAX_TIME = 4_102_444_800
+EXIT_CODES = range(-1, 256)
+
+_SHORT = Field(max_length=128)
+Moment = Annotated[float, Field(ge=0, le=MAX_TIME, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class RelayState(StrEnum):
@@ -84,17 +93,17 @@ class ProcessInfo(_Model):
 
     incarnation: str
     pid: int
-    start_time: Annotated[float, Field(alias="startTime")]
+    start_time: Annotated[Moment, Field(alias="startTime")]
 
 
 class ProcessExit(_Model):
     """How the server process ended."""
 
-    exit_code: Annotated[int, Field(alias="exitCode")]
-    signal: str | None = None
+    exit_code: Annotated[int, Field(alias="exitCode", ge=EXIT_CODES.start, lt=EXIT_CODES.stop)]
+    signal: Annotated[str, Field(max_length=MAX_SIGNAL)] | None = None
     reason: str
     message: str = ""
-    time: float
+    time: Moment
     stderr_tail: Annotated[str, Field(alias="stderrTail")] = ""
 
 
@@ -104,7 +113,7 @@ class SessionInfo(_Model):
     protocol_version: Annotated[str, Field(alias="protocolVersion")]
     server_info: Annotated[dict[str, Any], Field(alias="serverInfo")]
     capabilities: dict[str, Any]
-    since: float
+    since: Moment
     adopted: bool
     """True when a restarted relay went on with the running session instead of initialising again."""
 
@@ -112,18 +121,18 @@ class SessionInfo(_Model):
 class RelayStatus(_Model):
     """One report. `revision` grows by one with every change within one `instance` of the relay."""
 
-    instance: str
-    revision: int
+    instance: Annotated[str, _SHORT]
+    revision: Annotated[int, Field(ge=0, lt=2**63)]
     state: RelayState
-    since: float
+    since: Moment
     process: ProcessInfo | None = None
     exit: ProcessExit | None = None
     error: RelayError | None = None
     session: SessionInfo | None = None
-    handshakes: int
+    handshakes: Count
     """How often this pod's server was sent `initialize`, over all relay restarts."""
-    clients: int
-    tool_count: Annotated[int | None, Field(alias="toolCount")] = None
+    clients: Count
+    tool_count: Annotated[Count | None, Field(alias="toolCount")] = None
     """None: not known; 0: known to have none."""
-    tools_digest: Annotated[str | None, Field(alias="toolsDigest")] = None
+    tools_digest: Annotated[Annotated[str, _SHORT] | None, Field(alias="toolsDigest")] = None
     tools: tuple[ToolInfo, ...] = ()

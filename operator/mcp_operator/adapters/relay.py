@@ -85,7 +85,7 @@ class Relay:
         try:
             return RelayStatus.model_validate_json(answer.content)
         except pydantic.ValidationError as error:
-            raise UnreachableError(f"its report cannot be read: {error.errors()[0]['msg']}") from error
+            raise UnreachableError(f"its report cannot be read: {_first(error)}") from error
 
     async def reconnect(self) -> None:
         """Tell the relay to open its connection to the launcher anew.
@@ -107,3 +107,9 @@ class Relay:
         if answer.is_success:
             return answer
         raise UnreachableError(f"HTTP {answer.status_code}")
+
+
+def _first(error: pydantic.ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in found["loc"])
+    return f"{where}: {found['msg']}" if where else found["msg"]

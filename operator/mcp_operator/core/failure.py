@@ -9,7 +9,7 @@ from mcp_operator.core import text
 from mcp_operator.core.api import ErrorPhase, Reason
 from mcp_operator.core.api.status import MAX_MESSAGE, ServerError
 from mcp_operator.core.observation import ContainerFacts, PodFacts
-from mcp_relay_api.status import MAX_STDERR_TAIL, ProcessExit, RelayError
+from mcp_relay_api.status import EXIT_CODES, MAX_SIGNAL, MAX_STDERR_TAIL, ProcessExit, RelayError
 
 OOM: Final = "OOMKilled"
 # The launcher's word for the same; it knows at once what the node learns by an event of its own time.
@@ -104,7 +104,7 @@ def from_exit(exit_: ProcessExit) -> Failure:
         message=text.line(_exit_message(exit_, reason), MAX_MESSAGE),
         time=datetime.fromtimestamp(exit_.time, tz=UTC),
         exit_code=exit_.exit_code,
-        signal=exit_.signal,
+        signal=text.line(exit_.signal, MAX_SIGNAL) if exit_.signal else None,
         stderr_tail=text.tail(exit_.stderr_tail, MAX_STDERR_TAIL) or None,
     )
     return killed_for_memory(found) if exit_.reason == _OUT_OF_MEMORY else found
@@ -161,12 +161,12 @@ def _last_words(tail: str) -> str:
 
 def _launcher_exit(server: ContainerFacts, time: datetime) -> ProcessExit:
     """The launcher's termination message; without one (it was killed itself), the container's exit code."""
-    code = server.exit_code if server.exit_code is not None else -1
+    code = _exit_code(server.exit_code, -1)
     signal = _SIGNALS.get(code - _SIGNAL_BASE) if code > _SIGNAL_BASE else None
     told = _termination_message(server.message)
     return ProcessExit(
-        exit_code=_integer(told.get("exitCode"), code),
-        signal=str(told["signal"]) if told.get("signal") else (None if told else signal),
+        exit_code=_exit_code(told.get("exitCode"), code),
+        signal=text.line(str(told["signal"]), MAX_SIGNAL) if told.get("signal") else None if told else signal,
         reason=str(told.get("reason") or ("Signaled" if signal else "Exited")),
         message=str(told.get("message") or ""),
         time=time.timestamp(),
@@ -174,13 +174,15 @@ def _launcher_exit(server: ContainerFacts, time: datetime) -> ProcessExit:
     )
 
 
-def _integer(value: Any, otherwise: int) -> int:
-    return value if isinstance(value, int) else otherwise
+def _exit_code(value: Any, otherwise: int) -> int:
+    """The server's image may hold another launcher, so that anything may come."""
+    known = isinstance(value, int) and not isinstance(value, bool) and value in EXIT_CODES
+    return value if known else otherwise
 
 
 def _termination_message(message: str) -> dict[str, Any]:
     try:
         told = json.loads(message)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or nested beyond reason
         return {}
     return told if isinstance(told, dict) else {}

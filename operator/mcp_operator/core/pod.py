@@ -10,6 +10,7 @@ Json = dict[str, Any]
 
 # Kubernetes adds this toleration to every pod; after so long on an unreachable node a pod is evicted.
 _DEFAULT_GRACE: Final = 300.0
+_EPOCH_DIGITS: Final = 15
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 
 
@@ -41,7 +42,7 @@ def facts(pod: Json) -> PodFacts:
 
 
 def _epoch(label: str) -> int:
-    return int(label) if label.isdecimal() else 0
+    return int(label) if label.isdecimal() and len(label) <= _EPOCH_DIGITS else 0
 
 
 def _unschedulable(condition: Json) -> str:

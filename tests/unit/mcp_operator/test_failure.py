@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_operator.core import failure, text
+from mcp_operator.core import failure, status, text
 from mcp_operator.core.api import ErrorPhase, Reason
 from mcp_operator.core.decide import decide
 from mcp_operator.core.observation import RelayView
@@ -41,6 +41,24 @@ def test_the_end_of_the_servers_container(
     found = failure.from_container(world.terminated(code, reason, message), world.now)
     assert (found.phase, found.reason, found.exit_code, found.signal) == expected
     assert found.time == world.ago(1)
+
+
+HOSTILE: list[dict[str, Any]] = [
+    {"exitCode": 10**30},
+    {"exitCode": -5, "signal": "SIG" + "X" * 40},
+    {"exitCode": True, "signal": ["a"] * 50, "reason": {"a": 1}},
+    {"exitCode": "1", "signal": "SIG\x00\ud800KILL", "time": 1e300, "message": 7},
+    {"exitCode": 1e300, "time": "never", "stderrTail": [1] * 900},
+]
+
+
+@pytest.mark.parametrize("message", [*(json.dumps(item) for item in HOSTILE), "[" * 4096, '{"a":' * 800])
+def test_a_hostile_termination_message_makes_a_status_all_the_same(world: Any, message: str) -> None:
+    seen = world.seen(pods=(world.pod(server=world.terminated(7, "Error", message)),))
+    found = status.compute(seen, decide(seen), status.Context("image", "url")).error
+    assert found is not None
+    assert (found.phase, found.exit_code, found.time) == (PROCESS, 7, world.ago(1))
+    assert len(found.signal or "") <= 32
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,10 @@ def test_the_grace_of_the_unreachable_node_is_the_pods_own(seconds: int | None, 
     made["spec"]["tolerations"] = [{k: v for k, v in toleration.items() if v is not None}]
     assert pod.facts(made).node_grace_seconds == grace
     assert pod.facts(raw()).node_grace_seconds == 300
+
+
+@pytest.mark.parametrize(("label", "epoch"), [("", 0), ("x", 0), ("-1", 0), ("12", 12), ("9" * 63, 0)])
+def test_an_epoch_that_somebody_wrote_over_counts_as_none(label: str, epoch: int) -> None:
+    found = raw()
+    found["metadata"]["labels"]["mcp-session.dev/epoch"] = label
+    assert pod.facts(found).epoch == epoch

@@ -1,6 +1,7 @@
 """The watch of relays: long-polls, what counts as a failure, what wakes the reconcile."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -168,6 +169,48 @@ async def test_an_answer_that_cannot_be_used_is_no_answer(
     fake.answer = answer
     async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError, match=message):
+            await client.status(None, 1)
+
+
+EXIT: Json = {"exitCode": 1, "reason": "Exited", "time": 1.0}
+SESSION: Json = {"protocolVersion": "1", "serverInfo": {}, "capabilities": {}, "since": 1.0, "adopted": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"since": 1e300}, "since: "),
+        ({"since": -1.0}, "since: "),
+        ({"instance": "i" * 5000}, "instance: "),
+        ({"revision": 10**30}, "revision: "),
+        ({"clients": 10**30}, "clients: "),
+        ({"handshakes": -1}, "handshakes: "),
+        ({"toolCount": 10**30}, "toolCount: "),
+        ({"toolsDigest": "d" * 5000}, "toolsDigest: "),
+        ({"session": {**SESSION, "since": 1e300}}, "session.since: "),
+        ({"exit": {**EXIT, "exitCode": 10**30}}, "exit.exitCode: "),
+        ({"exit": {**EXIT, "signal": "S" * 40}}, "exit.signal: "),
+        ({"exit": {**EXIT, "time": 1e300}}, "exit.time: "),
+    ],
+    ids=str,
+)
+async def test_a_report_beyond_its_bounds_is_no_answer_and_the_field_is_named(
+    relay: tuple[FakeRelay, Endpoint], change: Json, named: str
+) -> None:
+    fake, endpoint = relay
+    fake.document |= change
+    async with Relay(endpoint) as client:
+        with pytest.raises(UnreachableError, match=f"cannot be read: {named}"):
+            await client.status(None, 1)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+async def test_a_time_that_is_no_number_is_no_answer(relay: tuple[FakeRelay, Endpoint], value: str) -> None:
+    fake, endpoint = relay
+    text = json.dumps({**fake.document, "since": 0.5}).replace("0.5", value)
+    fake.answer = lambda: web.Response(text=text)
+    async with Relay(endpoint) as client:
+        with pytest.raises(UnreachableError, match="since"):
             await client.status(None, 1)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mcp_operator.core.api.conditions import ConditionStatus, ConditionType, Phase, RecoveryAction
 from mcp_operator.core.api.model import ATOMIC, SET, Message, Model, Name, ShortText, Timestamp, map_of
-from mcp_relay_api.status import MAX_DESCRIPTION, MAX_STDERR_TAIL, MAX_TOOLS, ErrorPhase
+from mcp_relay_api.status import MAX_DESCRIPTION, MAX_SIGNAL, MAX_STDERR_TAIL, MAX_TOOLS, ErrorPhase
 
 MAX_MESSAGE = 1024
 MAX_TOOL_NAME = 256
@@ -53,7 +53,7 @@ class ServerError(Model):
     """Why, for people. At most 1024 characters."""
     exit_code: int | None = None
     """Exit code of the server process, if it ended; 128 plus the signal's number after a signal."""
-    signal: Annotated[str, Field(max_length=32)] | None = None
+    signal: Annotated[str, Field(max_length=MAX_SIGNAL)] | None = None
     """Signal that ended the process, for example SIGKILL."""
     time: Timestamp
     """When it happened."""
