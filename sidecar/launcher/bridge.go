@@ -233,6 +233,15 @@ func (b *bridge) declare(event any) {
 	b.announce(line)
 }
 
+// stdoutClosed tells that the server will say nothing any more: also in the greeting of every later relay, because what
+// comes after the greeting comes after the relay's decision to go on with the session.
+func (b *bridge) stdoutClosed() {
+	b.mu.Lock()
+	b.hello.StdoutClosed = true
+	b.mu.Unlock()
+	b.declare(plainEvent{"stdout-closed"})
+}
+
 // settle waits for the end of pump once the server is gone, as long as the relay takes what comes.
 func (b *bridge) settle(ended <-chan struct{}) {
 	pause := deliveryStall

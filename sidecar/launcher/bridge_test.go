@@ -178,7 +178,10 @@ func TestClosedStdoutIsToldAndTheServerLivesOn(t *testing.T) {
 	relay := run.connect()
 	relay.expect("last\n")
 	relay.event("stdout-closed")
-	later := run.connect() // is told, too
+	later := run.connect() // is told, too, at once
+	if relay.hello["stdoutClosed"] != false || later.hello["stdoutClosed"] != true {
+		t.Errorf("greetings %v, %v", relay.hello, later.hello)
+	}
 	later.event("stdout-closed")
 	later.send("x\n")
 	if event := later.event("exit"); event["exitCode"] != 5.0 {

@@ -19,6 +19,8 @@ type helloEvent struct {
 	Incarnation string  `json:"incarnation"`
 	PID         int     `json:"pid"`
 	StartTime   float64 `json:"startTime"` // Unix time in seconds
+	// StdoutClosed: the server closed its stdout, so that it can never answer (again).
+	StdoutClosed bool `json:"stdoutClosed"`
 }
 
 type plainEvent struct {

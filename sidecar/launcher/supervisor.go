@@ -91,7 +91,7 @@ func (s *supervisor) start() error {
 		return err
 	}
 	s.bridge = newBridge(s.opts, listener)
-	s.bridge.hello = helloEvent{"hello", protocolVersion, newIncarnation(), 0, unixSeconds(time.Now())}
+	s.bridge.hello = helloEvent{"hello", protocolVersion, newIncarnation(), 0, unixSeconds(time.Now()), false}
 	s.process, err = startProcess(s.opts.command)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *supervisor) supervise() exitFacts {
 			stdinEnded, stdinNews = nil, time.After(closedDelay)
 		case <-stdoutNews:
 			logf("the server closed its stdout and goes on")
-			s.bridge.declare(plainEvent{"stdout-closed"})
+			s.bridge.stdoutClosed()
 		case <-stdinNews:
 			logf("the server closed its stdin: what is sent to it is discarded")
 			s.bridge.declare(plainEvent{"stdin-closed"})

@@ -11,7 +11,8 @@ from mcp_sidecar import log
 from mcp_sidecar.core import control, document, frames, handshake, methods
 from mcp_sidecar.core.document import Problem, Process
 from mcp_sidecar.core.lines import Line, Oversized
-from mcp_sidecar.core.machine import Input, Machine, State
+from mcp_sidecar.core.machine import IllegalInputError, Input, Machine, State
+from mcp_sidecar.core.outage import Outage
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.listing import Listing
@@ -20,6 +21,7 @@ from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.stdio.link import Link
 
 HOLD_SECONDS = 0.25
+STDOUT_CLOSED = "StdoutClosed"
 _UNUSABLE = (State.EXITED, State.REFUSED, State.TERMINATING)
 
 
@@ -35,7 +37,9 @@ class Upstream:
         self._loop = asyncio.get_running_loop()
         self._waiting: set[asyncio.Future[None]] = set()
         self._deadline: asyncio.TimerHandle | None = None
-        self._closed_stdout = False
+        self._outage = Outage()
+        self._mute = ""
+        """Incarnation of the process that closed its output: it can never answer again."""
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
         self.listing = Listing(shared, self._tools_read)
         self.on_terminating: Callable[[float], None] = lambda _seconds: None
@@ -54,7 +58,14 @@ class Upstream:
         process = self._shared.board.facts.process
         return max(0.0, time.time() - process.start_time) if process else 0.0
 
+    @property
+    def _muted(self) -> bool:
+        process = self._shared.board.facts.process
+        return bool(self._mute) and process is not None and process.incarnation == self._mute
+
     def _send(self, frame: bytes) -> bool:
+        if self._mute and self._muted:
+            return False
         self._shared.metrics.count("mcp_relay_upstream_bytes", "in", len(frame))
         return self.link.write(frame)
 
@@ -82,7 +93,7 @@ class Upstream:
             return
         try:
             handler(message)
-        except control.ControlError as error:
+        except (control.ControlError, IllegalInputError) as error:
             log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
 
     def lost(self) -> None:
@@ -99,10 +110,12 @@ class Upstream:
     def _hello(self, message: dict[str, Any]) -> None:
         process = control.process(message, time.time())
         store = self._shared.store
-        self._closed_stdout = False
+        closed = message.get("stdoutClosed") is True or self._mute == process.incarnation
         log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self._shared.board.update(process=process)
+        elif closed:
+            self._meet_mute(process)
         elif process.incarnation != store.incarnation:
             self._begin(process)
         elif self.state in (State.EXITED, State.REFUSED):
@@ -112,6 +125,13 @@ class Upstream:
             self._ready(store.answer, store.since, adopted=True)
         else:
             self._resume(process)
+
+    def _meet_mute(self, process: Process) -> None:
+        """A process that closed its output: neither adopted nor asked for anything."""
+        known = self._shared.board.facts.process
+        if known is None or known.incarnation != process.incarnation:
+            self._move(Input.STARTED, process=process, exit=None, error=None, session=None, tools=None)
+        self._stdout_closed({})
 
     def _resume(self, process: Process) -> None:
         """An earlier life of this relay sent `initialize`; its answer is still to come, or was a refusal."""
@@ -170,6 +190,7 @@ class Upstream:
         answer: dict[str, Any] = message["result"]
         self._shared.store.finish(answer, time.time())
         self._ready(answer, self._shared.store.since, adopted=False)
+        self._outage.over()
         self._outbound.replay_interests()
         self._tell_lists_changed()
 
@@ -219,16 +240,23 @@ class Upstream:
         self._fail_calls(f"it {document.how_ended(ended)}")
 
     def _stdout_closed(self, _message: dict[str, Any]) -> None:
+        board = self._shared.board
         if self.state is State.EXITED:
             return
-        self._closed_stdout = True
-        text = "The server closed its output but still runs: it cannot be reached any more"
-        self._lose(Problem("Transport", "StdoutClosed", text))
+        if board.facts.process is not None:
+            self._mute = board.facts.process.incarnation
+        self._unwatch_start()
+        self.listing.stop()
+        text = "The server process closed its stdout but goes on: it can never answer again"
+        self._lose(Problem("Process", STDOUT_CLOSED, text))
         self._fail_calls("it closed its output")
+        board.release()
 
     def _lose(self, problem: Problem) -> None:
         # What is known to be worse than a lost connection stays as it is.
-        self._move(Input.LOST, **({} if self.state in _UNUSABLE else {"error": problem}))
+        error = self._shared.board.facts.error
+        worse = self.state in _UNUSABLE or (error is not None and error.reason == STDOUT_CLOSED)
+        self._move(Input.LOST, **({} if worse else {"error": problem}))
 
     def _terminating(self, message: dict[str, Any]) -> None:
         self.on_terminating(control.drain_seconds(message))
@@ -247,7 +275,7 @@ class Upstream:
         before = self.state
         changed = self._machine.feed(happened)
         if changed:
-            facts |= {"state": self.state, "since": time.time()}
+            facts |= {"state": self.state, "since": self._since(happened, time.time())}
             error: Problem | None = facts.get("error")
             reason, text = (error.reason, error.message) if error else (None, None)
             log.event("state", before=before.value, after=self.state.value, reason=reason, message=text)
@@ -255,6 +283,15 @@ class Upstream:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def _since(self, happened: Input, now: float) -> float:
+        if happened in (Input.LOST, Input.RESUMED):
+            return self._outage.lost(now)
+        if happened is Input.READY:
+            self._outage.back(now)
+        else:
+            self._outage.over()
+        return now
 
     def _fail_calls(self, why: str) -> None:
         """Answer all open calls: what became of them nobody knows."""
@@ -298,7 +335,7 @@ class Upstream:
             raise self._unavailable("is shutting down", status=503)
         if self.state is State.EXITED and facts.exit is not None:
             raise self._unavailable(f"is not running: it {document.how_ended(facts.exit)}")
-        if self.state is State.REFUSED or self._closed_stdout:
+        if self.state is State.REFUSED or self._muted:
             raise self._unavailable(
                 f"cannot be used: {facts.error.message if facts.error else self.state.value}"
             )

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from relaykit.fakelauncher import HELLO, FakeLauncher
+from relaykit.fakelauncher import CAPABILITIES, HELLO, FakeLauncher
 from relaykit.pod import Pod
+from relaykit.waiting import eventually
 
 
 @pytest.fixture
@@ -60,3 +61,53 @@ async def test_a_greeting_without_a_name_is_not_taken_for_a_process(pod: Pod, la
     assert status.process is not None
     assert (status.process.incarnation, status.process.pid) == ("abc", 0)
     assert launcher.connections == 1
+
+
+async def test_nothing_is_sent_to_a_process_that_closed_its_output(pod: Pod, launcher: FakeLauncher) -> None:
+    launcher.capabilities = {**CAPABILITIES, "experimental": {"vendor": {}}}
+    await pod.relay()
+    client = await pod.connected()
+    await client.request("resources/subscribe", uri="file://a")
+    await client.notify("notifications/vendor/news")
+    launcher.say({"event": "stdout-closed"})
+    dropped = await pod.until("Dropped", 2)
+    known = len(launcher.received)
+    launcher.drop()  # an old launcher says it only after its greeting
+    launcher.greeting = [HELLO, {"event": "stdout-closed"}]
+
+    async def connected_again() -> bool:
+        return launcher.connections == 2
+
+    await eventually(connected_again)
+    await client.notify("notifications/vendor/news")
+    await client.delete()
+    after = await pod.status(dropped.revision, 1.2)
+    assert (after.state, after.error, after.since) == ("Dropped", dropped.error, dropped.since)
+    assert launcher.received[known:] == []
+
+
+async def test_a_process_that_closed_its_output_before_the_first_greeting_is_not_initialised(
+    pod: Pod, launcher: FakeLauncher
+) -> None:
+    launcher.greeting = [{**HELLO, "stdoutClosed": True}, {"event": "stdout-closed"}]
+    await pod.relay()
+    status = await pod.until("Dropped")
+    assert status.error is not None
+    assert (status.error.reason, status.handshakes, launcher.received) == ("StdoutClosed", 0, [])
+    launcher.greeting = [{**HELLO, "incarnation": "next"}]
+    launcher.drop()
+    status = await pod.until("Connected")
+    assert (status.error, status.handshakes) == (None, 1)
+
+
+async def test_a_connection_that_breaks_again_and_again_is_one_outage(
+    pod: Pod, launcher: FakeLauncher
+) -> None:
+    await pod.relay()
+    await pod.until("Connected")
+    began = set()
+    for _ in range(3):
+        launcher.drop()
+        began.add((await pod.until("Dropped", 2)).since)
+        await pod.until("Connected", 3)
+    assert len(began) == 1

@@ -185,8 +185,28 @@ async def test_a_server_that_closes_its_output_is_reported_and_its_calls_answere
     assert "closed its output" in answer["error"]["message"]
     status = await pod.until("Dropped", 2)
     assert status.error is not None
-    assert (status.error.phase, status.error.reason, status.exit) == ("Transport", "StdoutClosed", None)
-    assert "closed its output" in (await client.call("echo"))["error"]["message"]
+    assert (status.error.phase, status.error.reason, status.exit) == ("Process", "StdoutClosed", None)
+    assert "closed its stdout" in (await client.call("echo"))["error"]["message"]
+
+
+@pytest.mark.parametrize("relay", ["inside", "process"])
+async def test_a_server_that_closed_its_output_is_never_taken_for_connected_again(
+    make_pod: Any, relay: str
+) -> None:
+    pod = await make_pod(relay=relay)
+    client = await pod.connected()
+    await client.call("close")
+    before = await pod.until("Dropped", 2)
+    if relay == "process":  # a new relay did not see it happen
+        await pod.kill_relay()
+        await pod.spawn_relay()
+        before = await pod.until("Dropped", 2)
+    for _ in range(3):
+        assert (await pod.admin("POST", "/reconnect", **ADMIN)).status_code == 202
+        after = await pod.status(before.revision, 0.3)
+        assert (after.state, after.since, after.error) == ("Dropped", before.since, before.error)
+    assert "closed its stdout" in (await client.call("echo"))["error"]["message"]
+    assert before.handshakes == 1
 
 
 async def test_a_launcher_that_is_gone_answers_open_calls(pod: Pod) -> None:

@@ -5,6 +5,7 @@ from mcp_sidecar.core.attribution import sole_owner
 from mcp_sidecar.core.cancels import LIFETIME, LIMIT, EarlyCancels
 from mcp_sidecar.core.deadlines import Deadlines
 from mcp_sidecar.core.interests import Interests
+from mcp_sidecar.core.outage import Outage
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,32 @@ def test_first_contact_is_sought_often_and_a_lost_one_in_peace() -> None:
     first = [backoff.delay(backoff.FIRST_CONTACT, attempt) for attempt in range(20)]
     assert first == sorted(first)
     assert (first[0], first[-1]) == (0.02, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("events", "began"),
+    [
+        ([("lost", 5)], 5),
+        ([("lost", 5), ("lost", 6)], 5),
+        ([("lost", 5), ("back", 6), ("lost", 7)], 5),
+        ([("lost", 5), ("back", 6), ("lost", 7), ("back", 8), ("lost", 17.9)], 5),
+        ([("lost", 5), ("back", 6), ("lost", 16)], 16),
+        ([("lost", 5), ("over", 6), ("lost", 7)], 7),
+        ([("lost", 5), ("back", 6), ("lost", 4)], 4),  # the clock was set back
+    ],
+)
+def test_a_connection_that_is_back_for_a_moment_does_not_end_an_outage(
+    events: list[tuple[str, float]], began: float
+) -> None:
+    outage, told = Outage(), 0.0
+    for name, now in events:
+        if name == "lost":
+            told = outage.lost(now)
+        elif name == "back":
+            outage.back(now)
+        else:
+            outage.over()
+    assert told == began
 
 
 def test_a_resource_is_wanted_while_anybody_wants_it() -> None:
