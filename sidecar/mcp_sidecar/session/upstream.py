@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from mcp_relay_api import paths
 from mcp_sidecar import log
 from mcp_sidecar.core import control, document, frames, handshake, methods
 from mcp_sidecar.core.document import Problem, Process
@@ -21,7 +22,6 @@ from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.stdio.link import Link
 
 HOLD_SECONDS = 0.25
-STDOUT_CLOSED = "StdoutClosed"
 _UNUSABLE = (State.EXITED, State.REFUSED, State.TERMINATING)
 
 
@@ -248,14 +248,14 @@ class Upstream:
         self._unwatch_start()
         self.listing.stop()
         text = "The server process closed its stdout but goes on: it can never answer again"
-        self._lose(Problem("Process", STDOUT_CLOSED, text))
+        self._lose(Problem("Process", paths.REASON_STDOUT_CLOSED, text))
         self._fail_calls("it closed its output")
         board.release()
 
     def _lose(self, problem: Problem) -> None:
         # What is known to be worse than a lost connection stays as it is.
         error = self._shared.board.facts.error
-        worse = self.state in _UNUSABLE or (error is not None and error.reason == STDOUT_CLOSED)
+        worse = self.state in _UNUSABLE or (error is not None and error.reason == paths.REASON_STDOUT_CLOSED)
         self._move(Input.LOST, **({} if worse else {"error": problem}))
 
     def _terminating(self, message: dict[str, Any]) -> None:

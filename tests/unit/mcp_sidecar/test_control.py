@@ -1,12 +1,12 @@
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_relay_api.status import RelayStatus
 from mcp_sidecar.core import control
-from mcp_sidecar.core.document import Exit, Process
+from mcp_sidecar.core.document import Exit, Facts, Process, render
 from mcp_sidecar.core.lines import Oversized
 
 NOW = 1_764_470_000.0
@@ -68,12 +68,9 @@ def test_of_an_end_only_the_value_that_makes_no_sense_is_replaced(
 @given(st.dictionaries(st.sampled_from([*HELLO, *EXIT, "drainSeconds", "bytes", "head", "tail"]), WILD))
 def test_no_message_hurts(message: dict[str, Any]) -> None:
     message["incarnation"] = "abc"
-    found = control.process(message, NOW)
-    assert 0 <= found.pid <= control.MAX_PID
-    assert found.start_time > 0
-    ended = control.ended(message, NOW)
-    assert 0 <= ended.exit_code <= 255
-    assert ended.time > 0
-    assert len(json.dumps(ended.stderr_tail)) < 13_000
+    facts = Facts(process=control.process(message, NOW), exit=control.ended(message, NOW))
+    document = render(facts, "i", 1, 1, 1)
+    assert RelayStatus.model_validate_json(document).exit is not None
+    assert len(document) < 30_000
     assert control.drain_seconds(message) >= 0
     assert control.oversized(message).size >= 0
