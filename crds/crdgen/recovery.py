@@ -25,9 +25,10 @@ that applies wins.
 `reconnect` and `recreate` are far apart on purpose: a broken connection to a process that runs never
 kills it, and a process that has ended never waits for a pod phase to follow.
 
-When the API server refuses the pod, the same budget counts, with one attempt per retry: Pod Security, a
-webhook, a ResourceQuota, a LimitRange, an invalid value (error phase `Admission`). Three refusals cost
-nothing: a quota that only the predecessor's pod still fills (its end is waited for), a RuntimeClass that
+When the API server refuses the pod, its Service, its Secret or the deletion of an old pod, the same budget
+counts, with one attempt per retry: Pod Security, a webhook, a ResourceQuota, a LimitRange, a missing right of
+the operator, an invalid value (error phase `Admission`; the message names the object). A pod that runs goes
+on meanwhile. Three refusals cost nothing: a quota that only the predecessor's pod still fills (its end is waited for), a RuntimeClass that
 does not exist (error phase `Sandbox` at once, then the slow attempts), and a namespace that is being
 deleted.
 

@@ -27,5 +27,14 @@ class RefusedError(KubeError):
         self.cause = cause
 
 
+class RefusedChildError(KubeError):
+    """A request about one of several objects was refused; `what` names it for people."""
+
+    def __init__(self, what: str, error: RefusedError) -> None:
+        super().__init__(f"{what}: {error.message}")
+        self.what = what
+        self.error = error
+
+
 class UnreachableError(Exception):
     """The relay did not answer, or not with something usable."""

@@ -47,10 +47,15 @@ def restore(status: MCPServerStatus, generation: int, config_hash: str) -> Budge
 
 def count(budget: Budget, epoch: int, now: datetime, recovery: Recovery) -> Budget:
     """One failure more, of the pod with this epoch (or of the attempt to make it)."""
+    return replace(missed(budget, now, recovery), failed_epoch=epoch, drops_since=None)
+
+
+def missed(budget: Budget, now: datetime, recovery: Recovery) -> Budget:
+    """One failure more, of no pod."""
     failures = budget.failures + 1
     seconds = delay(failures, recovery)
     following = None if seconds is None else now + timedelta(seconds=seconds)
-    return replace(budget, failures=failures, next_attempt=following, failed_epoch=epoch, drops_since=None)
+    return replace(budget, failures=failures, next_attempt=following)
 
 
 def delay(failures: int, recovery: Recovery) -> float | None:

@@ -1,4 +1,4 @@
-"""What follows when the API server refuses to create the pod."""
+"""What follows when the API server refuses the pod, or another object that the server needs."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,6 +13,8 @@ from mcp_operator.core.rules.row import Case, back_off, give_up
 # HTTP status of an answer about a name that someone else has.
 TAKEN = 409
 NAMESPACE_TERMINATING = "NamespaceTerminating"
+# What a plan says in these phases stands also when something beside the pod is refused.
+_OWN_PHASE = frozenset({Phase.SUSPENDED, Phase.RECREATING, Phase.ERROR})
 _LIMITS = (
     "exceeded quota",
     "failed quota",
@@ -30,6 +32,8 @@ class Refusal:
     status: int
     message: str
     cause: str = ""
+    what: str = "the pod"
+    """What was refused, for people."""
 
 
 def refused(seen: Observation, plan: Plan, answer: Refusal) -> Plan:
@@ -47,6 +51,40 @@ def refused(seen: Observation, plan: Plan, answer: Refusal) -> Plan:
     return replace(back_off(case, found, budget), rule=plan.rule)
 
 
+def withheld(seen: Observation, plan: Plan, answer: Refusal) -> Plan:
+    """The plan that replaces one whose Service or Secret was refused, or the deletion of a pod.
+
+    It costs a retry when one was due; the pod, if there is one, goes on, and its own trouble is shown first.
+    """
+    if answer.cause == NAMESPACE_TERMINATING:
+        return _going_away(plan)
+    found, budget = _failure(answer, seen), _missed_once(seen, plan)
+    if plan.create_epoch is None and plan.phase in _OWN_PHASE:
+        if plan.failure is not None:
+            return plan
+        return replace(plan, failure=found, budget=budget, look_again=budget.next_attempt)
+    waiting = back_off(Case(seen, budget), found, budget)
+    spent = waiting.phase is Phase.ERROR
+    return replace(
+        waiting,
+        action=RecoveryAction.GIVE_UP if spent else RecoveryAction.WAIT,
+        phase=Phase.ERROR if spent else Phase.PENDING,
+        delete=plan.delete,
+        create_epoch=plan.create_epoch,
+        rule=plan.rule,
+    )
+
+
+def _missed_once(seen: Observation, plan: Plan) -> backoff.Budget:
+    """The plan's budget with one failure more, unless the next attempt is still to come, or none is."""
+    recovery, written = seen.spec.recovery, backoff.restore(seen.status, seen.generation, seen.config_hash)
+    planned = plan.budget.next_attempt or written.next_attempt
+    if planned is not None and planned > seen.now:
+        return replace(plan.budget, next_attempt=planned)
+    over = plan.budget.exhausted(recovery) and backoff.delay(plan.budget.failures, recovery) is None
+    return plan.budget if over else backoff.missed(plan.budget, seen.now, recovery)
+
+
 def _failure(answer: Refusal, seen: Observation) -> Failure:
     text = answer.message
     if "RuntimeClass" in text and "not found" in text:
@@ -55,7 +93,8 @@ def _failure(answer: Refusal, seen: Observation) -> Failure:
     if answer.status == TAKEN:
         return failure.failure(ErrorPhase.VALIDATION, Reason.OWNERSHIP_CONFLICT, text, seen.now)
     reason = Reason.QUOTA_EXCEEDED if any(word in text for word in _LIMITS) else Reason.ADMISSION_REFUSED
-    return failure.failure(ErrorPhase.ADMISSION, reason, f"the API server refused the pod: {text}", seen.now)
+    message = f"the API server refused {answer.what}: {text}"
+    return failure.failure(ErrorPhase.ADMISSION, reason, message, seen.now)
 
 
 def _only_slowly(case: Case, epoch: int) -> backoff.Budget:

@@ -5,6 +5,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_operator.adapters.errors import RefusedChildError, RefusedError
 from mcp_operator.adapters.kinds import SECRETS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.naming import Key
@@ -59,11 +60,27 @@ class Nursery:
         return Children(values, apply=tuple(drifted))
 
     async def apply(self, owner: Owner, children: Children) -> None:
-        """Write what has to be written."""
-        answers = await asyncio.gather(*(self._kube.apply(kind, body) for kind, body in children.apply))
-        for (kind, _), answer in zip(children.apply, answers, strict=True):
-            self._cache.put(kind, answer)
+        """Write what has to be written.
+
+        Raises:
+            RefusedChildError: the API server refused one of them; the others are written all the same.
+            KubeError: one of them could not be written.
+
+        """
+        results = await asyncio.gather(
+            *(self._write(kind, body) for kind, body in children.apply), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
         self._fresh.pop(owner.uid, None)
+
+    async def _write(self, kind: Kind, body: Json) -> None:
+        try:
+            self._cache.put(kind, await self._kube.apply(kind, body))
+        except RefusedError as error:
+            what = f'the {body["kind"]} "{body["metadata"]["name"]}"'
+            raise RefusedChildError(what, error) from error
 
     def forget(self, uid: str) -> None:
         """The owner is gone."""

@@ -2,17 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mcp_operator.adapters.errors import ConflictError, RefusedError
+from mcp_operator.adapters.errors import ConflictError, RefusedChildError, RefusedError
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.refusal import NAMESPACE_TERMINATING, TAKEN, Refusal, refused
+from mcp_operator.core.refusal import TAKEN, Refusal, refused, withheld
 from mcp_operator.handlers.cache import Cache, uid_of
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.observer import Scene
@@ -28,7 +28,7 @@ FOREIGN = 'the pod "{name}" exists and belongs to someone else: delete it or ren
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a plan: the plan (another one if the pod was refused), and the pod that was made."""
+    """What came of a plan: the plan (another one if something was refused), and the pod that was made."""
 
     plan: Plan
     created: tuple[str, str] | None = None
@@ -47,28 +47,34 @@ class Executor:
 
     async def execute(self, scene: Scene, plan: Plan) -> Outcome:
         """1. delete pods; 2. write Service and Secret, 3. create the pod (both at once); 4. reconnect."""
-        await asyncio.gather(*(self._delete(scene, pod) for pod in plan.delete))
+        undeleted = await asyncio.gather(
+            *(self._delete(scene, pod) for pod in plan.delete), return_exceptions=True
+        )
+        refusal = _refused(undeleted)
+        if refusal is not None:
+            return Outcome(withheld(scene.seen, replace(plan, create_epoch=None), refusal))
         wanted = plan.wanted and bool(scene.children.apply)
         results = await asyncio.gather(
             self._nursery.apply(scene.owner, scene.children) if wanted else _nothing(),
             self._create(scene, plan),
             return_exceptions=True,
         )
-        for result in results:
-            if isinstance(result, RefusedError) and result.cause == NAMESPACE_TERMINATING:
-                return Outcome(refused(scene.seen, plan, _refusal(result)))
-            if isinstance(result, BaseException):
-                raise result
+        refusal, made = _refused(results), results[1]
+        outcome = made if isinstance(made, Outcome) else Outcome(plan)
+        if refusal is not None and outcome.plan is plan:
+            outcome = replace(outcome, plan=withheld(scene.seen, plan, refusal))
         if plan.reconnect:
             await self._reconnect((scene.owner.namespace, scene.owner.name))
-        made = results[1]
-        return made if isinstance(made, Outcome) else Outcome(plan)
+        return outcome
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
         if pod.deleting:
             return
         grace = DEAD_GRACE_SECONDS if pod.server.terminated or pod.ended else None
-        answer = await self._kube.delete(PODS, scene.owner.namespace, pod.name, pod.uid, grace)
+        try:
+            answer = await self._kube.delete(PODS, scene.owner.namespace, pod.name, pod.uid, grace)
+        except RefusedError as error:
+            raise RefusedChildError(f'to delete the pod "{pod.name}"', error) from error
         if answer is not None and uid_of(answer) == pod.uid:
             self._cache.put(PODS, answer)
 
@@ -94,6 +100,17 @@ class Executor:
 
 def _refusal(error: RefusedError) -> Refusal:
     return Refusal(error.status, error.message, error.cause)
+
+
+def _refused(results: Sequence[object]) -> Refusal | None:
+    """The first refusal among the results of several requests. Any other error among them is raised."""
+    found = None
+    for result in results:
+        if isinstance(result, RefusedChildError):
+            found = found or replace(_refusal(result.error), what=result.what)
+        elif isinstance(result, BaseException):
+            raise result
+    return found
 
 
 async def _nothing() -> None:

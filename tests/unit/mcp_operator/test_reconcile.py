@@ -2,7 +2,7 @@
 
 import copy
 import itertools
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -236,6 +236,70 @@ async def test_a_refused_pod_shows_in_the_status_and_is_not_tried_again_at_once(
     setup.told()
     await setup.reconcile(KEY)
     assert setup.told() == []
+
+
+REFUSALS = [
+    ("apply services", "the Service", 'services "mcp-time" is forbidden: exceeded quota: count/services'),
+    ("apply secrets", "the Secret", "admission webhook denied the request"),
+]
+
+
+@pytest.mark.parametrize(("request_", "what", "message"), REFUSALS)
+async def test_a_refused_service_or_secret_shows_in_the_status_with_the_pod_that_was_made(
+    setup: Setup, request_: str, what: str, message: str
+) -> None:
+    setup.server()
+    setup.kube.errors[request_] = RefusedError(403, message)
+    assert await setup.reconcile(KEY) == pytest.approx(2)
+    found = setup.status()
+    assert (found["phase"], found["error"]["phase"]) == ("Pending", "Admission")
+    assert found["error"]["message"] == f'the API server refused {what} "mcp-time": {message}'
+    assert found["session"] == {"podName": "mcp-time-1", "podUID": "uid-pods-mcp-time-1", "epoch": 1}
+    setup.told()
+    for _ in range(3):
+        await setup.reconcile(KEY)
+    assert set(setup.told()) == {f"{request_} mcp-time"}
+    assert setup.status()["recovery"]["consecutiveFailures"] == 1
+    del setup.kube.errors[request_]
+    setup.now += timedelta(seconds=2)
+    await setup.reconcile(KEY)
+    assert setup.names(SERVICES) == setup.names(SECRETS) == ["mcp-time"]
+    assert setup.status()["recovery"]["consecutiveFailures"] == 1
+    assert setup.names(PODS) == ["mcp-time-1"]
+
+
+async def test_a_service_that_stays_refused_is_an_error_in_the_end_and_the_pod_is_left_alone(
+    setup: Setup,
+) -> None:
+    setup.server()
+    setup.kube.errors["apply services"] = RefusedError(403, "no")
+    delays = []
+    for _ in range(5):
+        delay = await setup.reconcile(KEY)
+        delays.append(delay)
+        setup.now += timedelta(seconds=delay or 0)
+    assert delays == [2, 4, 8, 300, 300]
+    assert (setup.status()["phase"], setup.status()["error"]["reason"]) == ("Error", "AdmissionRefused")
+    assert setup.names(PODS) == ["mcp-time-1"]
+
+
+async def test_a_suspended_resource_stays_so_when_its_service_is_refused(setup: Setup) -> None:
+    setup.server(suspend=True)
+    setup.kube.errors["apply services"] = RefusedError(403, "no")
+    assert await setup.reconcile(KEY) == pytest.approx(2)
+    assert (setup.status()["phase"], setup.status()["error"]["phase"]) == ("Suspended", "Admission")
+
+
+async def test_a_pod_that_may_not_be_deleted_shows_in_the_status_and_has_no_successor(setup: Setup) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.kube.errors["delete pods"] = RefusedError(403, "admission webhook denied the request")
+    setup.server(args=["--verbose"])
+    assert await setup.reconcile(KEY) == pytest.approx(2)
+    assert setup.status()["error"]["message"].startswith(
+        'the API server refused to delete the pod "mcp-time-1": admission webhook'
+    )
+    assert setup.names(PODS) == ["mcp-time-1"]
 
 
 async def test_an_api_server_that_is_away_flips_no_status_and_deletes_nothing(setup: Setup) -> None:

@@ -93,10 +93,10 @@ class Reason(StrEnum):
     SANDBOX_FAILED = "SandboxFailed"
     """The node cannot make the pod's sandbox, for example because the RuntimeClass does not exist."""
     ADMISSION_REFUSED = "AdmissionRefused"
-    """The API server refused the pod: Pod Security, a webhook, a missing service account, an invalid
-    value."""
+    """The API server refused the pod, Service or Secret: Pod Security, a webhook, a missing service account
+    or right, an invalid value."""
     QUOTA_EXCEEDED = "QuotaExceeded"
-    """The API server refused the pod because of a ResourceQuota or LimitRange."""
+    """The API server refused the pod, Service or Secret because of a ResourceQuota or LimitRange."""
     EVICTED = "Evicted"
     """The node evicted the pod, or a preemption did."""
     NODE_LOST = "NodeLost"
