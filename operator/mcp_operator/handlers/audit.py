@@ -92,9 +92,8 @@ class Audit:
             self._deaf[kind] = 0
             return
         await asyncio.sleep(LAG_SECONDS)
-        missed = [key for key in suspects if self._version(kind, key) == suspects[key]]
-        for key in missed:
-            await self._heal(kind, key)
+        still = [key for key in suspects if self._version(kind, key) == suspects[key]]
+        missed = [key for key in still if await self._heal(kind, key)]
         self._deaf[kind] = self._deaf.get(kind, 0) + 1 if missed else 0
         if missed:
             logger.warning(
@@ -118,11 +117,16 @@ class Audit:
         found = self._cache.get(kind, key)
         return ("", 0) if found is None else (uid_of(found), version_of(found))
 
-    async def _heal(self, kind: Kind, key: Key) -> None:
+    async def _heal(self, kind: Kind, key: Key) -> bool:
+        """Whether there was something to tell."""
+        healed = False
         known = self._cache.get(kind, key)
         found = await self._kube.read(kind, *key)
         if known is not None and (found is None or uid_of(found) != uid_of(known)):
             self._cache.remove(kind, known)
             self._tell(kind, known)
+            healed = True
         if found is not None and self._cache.put(kind, found):
             self._tell(kind, found)
+            healed = True
+        return healed

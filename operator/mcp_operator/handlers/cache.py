@@ -1,7 +1,7 @@
 """What the operator knows of the cluster: fed by watches and by the answers to its own writes.
 
-An older version never replaces a newer one, and what was deleted does not come back: watches and answers
-arrive in any order. Of Secrets and ConfigMaps that are not ours only digests are kept.
+An older version never replaces a newer one, and what was deleted does not come back, unless it changed since
+(an object that left a watch by its labels can come back): watches and answers arrive in any order. Of Secrets and ConfigMaps that are not ours only digests are kept.
 """
 
 from collections import OrderedDict
@@ -43,7 +43,8 @@ class Cache:
     def __init__(self) -> None:
         self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in WATCHED}
         self._children: dict[Key, set[Key]] = {}
-        self._gone: OrderedDict[str, None] = OrderedDict()
+        # UID of what is gone -> the version at which it went.
+        self._gone: OrderedDict[str, int] = OrderedDict()
 
     def get(self, kind: Kind, key: Key) -> Json | None:
         """One object, None if none is known."""
@@ -61,7 +62,7 @@ class Cache:
     def put(self, kind: Kind, found: Json) -> bool:
         """Take in an object; False when it was known already or is older than what is known."""
         key, uid = key_of(found), uid_of(found)
-        if uid in self._gone:
+        if version_of(found) <= self._gone.get(uid, -1):
             return False
         known = self._objects[kind].get(key)
         if known is not None and version_of(known) >= version_of(found):
@@ -76,7 +77,7 @@ class Cache:
     def remove(self, kind: Kind, found: Json) -> bool:
         """Forget this very object; False when another one or none is known under its name."""
         key, uid = key_of(found), uid_of(found)
-        self._bury(uid)
+        self._bury(uid, version_of(found))
         known = self._objects[kind].get(key)
         if known is None or uid_of(known) != uid:
             return False
@@ -93,8 +94,8 @@ class Cache:
         if not self._children[owner]:
             del self._children[owner]
 
-    def _bury(self, uid: str) -> None:
-        self._gone[uid] = None
+    def _bury(self, uid: str, version: int) -> None:
+        self._gone[uid] = max(version, self._gone.get(uid, -1))
         while len(self._gone) > _TOMBSTONES:
             self._gone.popitem(last=False)
 

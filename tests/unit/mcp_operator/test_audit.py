@@ -124,6 +124,23 @@ async def test_a_watch_that_misses_things_again_and_again_is_deaf(world_of_objec
     assert made.deaf() == []
 
 
+async def test_what_the_cache_will_not_take_in_makes_no_watch_deaf(world_of_objects: Parts) -> None:
+    world, cache, told, made = world_of_objects
+    cache.remove(PODS, thing("unlabelled", 5))
+    world.put(PODS, thing("unlabelled", 5))
+    for _ in range(audit.DEAF_LIMIT):
+        await made._compare(PODS)
+    assert (told, made.deaf()) == ([], [])
+
+
+async def test_what_came_back_after_it_was_gone_is_told(world_of_objects: Parts) -> None:
+    world, cache, told, made = world_of_objects
+    cache.remove(PODS, thing("relabelled", 5))
+    world.put(PODS, thing("relabelled", 6))
+    await made._compare(PODS)
+    assert told == [(PODS, "relabelled")]
+
+
 async def test_a_list_that_kopf_repeats_brings_the_audit_forward(world_of_objects: Parts) -> None:
     _, cache, told, made = world_of_objects
     cache.put(PODS, thing("gone", 5))

@@ -60,6 +60,16 @@ def test_what_was_deleted_does_not_come_back_with_a_late_answer() -> None:
     assert cache.get(SERVERS, KEY) is None
 
 
+def test_what_left_the_selection_by_its_labels_and_came_back_is_known_again() -> None:
+    cache = Cache()
+    cache.put(SERVERS, thing(10))
+    cache.remove(SERVERS, thing(12))
+    assert cache.put(SERVERS, thing(13))
+    assert cache.get(SERVERS, KEY) is not None
+    assert cache.remove(SERVERS, thing(14))
+    assert not cache.put(SERVERS, thing(14))
+
+
 def test_a_successor_of_the_same_name_is_another_object() -> None:
     cache = Cache()
     cache.put(SERVERS, thing(10))
