@@ -1,7 +1,8 @@
 """What the operator knows of the cluster: fed by watches and by the answers to its own writes.
 
 An older version never replaces a newer one, and what was deleted does not come back, unless it changed since
-(an object that left a watch by its labels can come back): watches and answers arrive in any order. Of Secrets and ConfigMaps that are not ours only digests are kept.
+(an object that left a watch by its labels can come back): watches and answers arrive in any order. Of
+Secrets and ConfigMaps that are not ours only digests are kept.
 """
 
 from collections import OrderedDict
