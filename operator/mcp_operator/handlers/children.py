@@ -50,7 +50,7 @@ class Nursery:
         for _, kind, found in pairs:
             if found is not None and not identity.owned(found, owner):
                 return _not_ours(found, owner, kind)
-        values = secret.filled(found_secret, self._made(owner))
+        values = secret.filled(found_secret, lambda: self._made(owner))
         bodies = (service.build(owner), secret.build(owner, values))
         drifted = [
             (kind, body)

@@ -64,6 +64,8 @@ class Reconciler:
         if found is None:
             self._forget(key)
             return None
+        if self._uids.get(key, uid_of(found)) != uid_of(found):
+            self._forget(key)  # that one is gone; this is another of the same name
         self._uids[key] = uid_of(found)
         with self._metrics.reconcile_seconds.time():
             scene = await self._observer.look(key, found)

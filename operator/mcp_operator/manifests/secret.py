@@ -1,7 +1,7 @@
 """The Secret of an MCPServer: the clients' token, the operator's, and the key that signs session ids."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from mcp_operator.manifests import identity, names
@@ -29,6 +29,8 @@ def values(found: Json | None) -> dict[str, bytes]:
     return {key: value for key, value in decoded.items() if value.strip()}
 
 
-def filled(found: Json | None, fresh: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All values: the existing ones as they are, missing ones from `fresh`."""
-    return {**{key: fresh[key] for key in KEYS}, **values(found)}
+def filled(found: Json | None, fresh: Callable[[], Mapping[str, bytes]]) -> dict[str, bytes]:
+    """All values: the existing ones as they are, missing ones from `fresh`, which is asked only for those."""
+    there = values(found)
+    missing = [key for key in KEYS if key not in there]
+    return {**{key: fresh()[key] for key in missing}, **there}

@@ -1,18 +1,33 @@
-"""A healthy world for the decision tests; each of them changes what it is about."""
+"""A healthy world for the decision tests, each of which changes what it is about; an API server in memory."""
 
+import copy
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from mcp_operator.adapters.errors import ConflictError, NotFoundError
+from mcp_operator.adapters.kinds import EVENTS, PODS, SECRETS, SERVERS, SERVICES, Kind
+from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.api import ErrorPhase, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.api.status import RecoveryStatus, SessionStatus
 from mcp_operator.core.decide import decide
 from mcp_operator.core.observation import ContainerFacts, ContainerState, Observation, PodFacts, RelayView
+from mcp_operator.handlers.cache import Cache
+from mcp_operator.handlers.children import Nursery
+from mcp_operator.handlers.doors import Doors
+from mcp_operator.handlers.mcpserver import Reconciler
+from mcp_operator.handlers.observer import Observer
+from mcp_operator.handlers.relays import RelayWatches
+from mcp_operator.handlers.steps import Executor
+from mcp_operator.metrics import Metrics
+from mcp_operator.settings import Settings
 from mcp_relay_api.status import RelayStatus
 
+Json = dict[str, Any]
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 HASH = "spec.refs"
 
@@ -140,3 +155,127 @@ def decided(world: World) -> Callable[[Callable[[World], dict[str, Any]], str, E
         assert decide(seen) == plan
 
     return check
+
+
+class FakeKube:
+    """Objects by kind and name; versions count up; writes are remembered; errors can be ordered."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Kind, dict[str, Json]] = {
+            kind: {} for kind in (SERVERS, PODS, SERVICES, SECRETS, EVENTS)
+        }
+        self.versions = itertools.count(1)
+        self.writes: list[str] = []
+        self.errors: dict[str, Exception] = {}
+
+    def store(self, kind: Kind, found: Json) -> Json:
+        meta = found["metadata"]
+        made = {**found, "metadata": {"uid": f"uid-{kind.plural}-{meta['name']}", **meta}}
+        made["metadata"]["resourceVersion"] = str(next(self.versions))
+        self.objects[kind][meta["name"]] = made
+        return copy.deepcopy(made)
+
+    def _write(self, verb: str, kind: Kind, name: str) -> None:
+        self.writes.append(f"{verb} {kind.plural} {name}")
+        error = self.errors.get(f"{verb} {kind.plural}")
+        if error is not None:
+            raise error
+
+    async def read(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        return copy.deepcopy(self.objects.get(kind, {}).get(name))
+
+    async def apply(self, kind: Kind, body: Json) -> Json:
+        self._write("apply", kind, body["metadata"]["name"])
+        return self.store(kind, body)
+
+    async def create(self, kind: Kind, body: Json) -> Json:
+        name = body["metadata"].get("name") or f"{body['metadata']['generateName']}{len(self.objects[kind])}"
+        self._write("create", kind, name)
+        if name in self.objects[kind]:
+            raise ConflictError(name)
+        return self.store(kind, {**body, "metadata": {**body["metadata"], "name": name}})
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, uid: str, grace: int | None = None
+    ) -> Json | None:
+        self._write("delete", kind, name)
+        found = self.objects[kind].pop(name)
+        return self.store(kind, {**found, "metadata": {**found["metadata"], "deletionTimestamp": "now"}})
+
+    async def patch_status(self, kind: Kind, namespace: str, name: str, uid: str, change: Json) -> Json:
+        self._write("status", kind, name)
+        if name not in self.objects[kind]:
+            raise NotFoundError(name)
+        found = self.objects[kind][name]
+        return self.store(kind, {**found, "status": _merged(found.get("status") or {}, change)})
+
+    async def events_about(self, namespace: str, uid: str) -> list[Json]:
+        return []
+
+
+def _merged(old: Json, change: Json) -> Json:
+    made = dict(old)
+    for key, value in change.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = _merged(made.get(key) or {}, value) if isinstance(value, dict) else value
+    return made
+
+
+class Setup:
+    """A reconciler with its parts; relays are never asked, the tests say what they told."""
+
+    def __init__(self, world: Any, api: FakeKube | None = None) -> None:
+        self.kube = api or FakeKube()
+        self.cache = Cache()
+        self.view = RelayView()
+        self.now: datetime = world.now
+        kube = cast("Kube", self.kube)
+        settings = Settings(relay_image="relay:1", runtime_image="runtime:1")
+        nursery = self.nursery = Nursery(kube, self.cache)
+        relays = RelayWatches(lambda key: None, 30, 5)
+        self.reconcile = Reconciler(
+            kube=kube,
+            cache=self.cache,
+            observer=Observer(
+                kube,
+                self.cache,
+                nursery,
+                lambda key, uid: self.view,
+                settings,
+                lambda: self.now,
+                Doors(lambda key: None),
+            ),
+            executor=Executor(kube, self.cache, nursery, relays.reconnect),
+            relays=relays,
+            metrics=Metrics(),
+            settings=settings,
+            clock=lambda: self.now,
+        )
+
+    def server(self, **spec: Any) -> None:
+        meta = {"namespace": "default", "name": "time", "uid": "u", "generation": 1}
+        body = {"metadata": meta, "spec": {"command": ["uvx", "mcp-server-time"], **spec}}
+        before = self.kube.objects[SERVERS].get("time", {})
+        self.cache.put(SERVERS, self.kube.store(SERVERS, {**before, **body}))
+
+    def status(self) -> Json:
+        found: Json = self.kube.objects[SERVERS]["time"].get("status", {})
+        return found
+
+    def names(self, kind: Kind) -> list[str]:
+        return [
+            name
+            for name, found in self.kube.objects[kind].items()
+            if "deletionTimestamp" not in found["metadata"]
+        ]
+
+    def told(self) -> list[str]:
+        writes, self.kube.writes = self.kube.writes, []
+        return sorted(write for write in writes if "events" not in write)
+
+
+@pytest.fixture
+def setup(world: Any) -> Setup:
+    return Setup(world)

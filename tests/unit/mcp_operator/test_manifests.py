@@ -220,11 +220,11 @@ def test_the_service_selects_by_our_label_and_listens_on_80() -> None:
 
 def test_existing_values_of_the_secret_are_kept_and_missing_ones_filled() -> None:
     fresh = {key: f"new {key}".encode() for key in secret.KEYS}
-    first = secret.build(OWNER, secret.filled(None, fresh))
+    first = secret.build(OWNER, secret.filled(None, lambda: fresh))
     assert secret.values(first) == fresh
     first["data"]["token"] = "b2xk"
     first["data"]["signing-key"] = ""
-    assert secret.filled(first, fresh) == {
+    assert secret.filled(first, lambda: fresh) == {
         "token": b"old", "admin-token": b"new admin-token", "signing-key": b"new signing-key",
     }  # fmt: skip
 
