@@ -14,7 +14,7 @@ from mcp_operator.adapters.errors import KubeError
 from mcp_operator.adapters.kinds import SERVERS, WATCHED, Kind
 from mcp_operator.adapters.kube import Access, Kube
 from mcp_operator.core.naming import Key
-from mcp_operator.handlers import health, watching
+from mcp_operator.handlers import health, tasks, watching
 from mcp_operator.handlers.audit import Audit
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
@@ -182,14 +182,14 @@ async def run(settings: Settings) -> None:
         stack.callback(operator.metrics.serve(settings.metrics_port))
         await stack.enter_async_context(health.served(settings.health_port, operator.trouble))
         await operator.prepare()
-        audit = asyncio.create_task(operator.audit.run(), name="audit")
-        stack.callback(audit.cancel)
-        await kopf.operator(
+        watches = kopf.operator(
             registry=registry(operator),
             settings=kopf_settings(),
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
         )
+        # Without the audit nobody would notice deaf watches: then rather a new process.
+        await tasks.together(watches, operator.audit.run())
 
 
 def _now() -> datetime:

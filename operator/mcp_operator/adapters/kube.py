@@ -167,8 +167,16 @@ class Kube:
             raise translate(error.status, error.body, f"{method} {path}") from error
         except _NETWORK as error:
             raise UnavailableError(f"{method} {path}: {error or type(error).__name__}") from error
-        found = json.loads(answer.data)
-        return found if isinstance(found, dict) else {}
+        return _object(answer.data, f"{method} {path}")
+
+
+def _object(body: bytes | str, request: str) -> Json:
+    """What stands between us and the API server may answer 200 with a page of its own."""
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        raise UnavailableError(f"{request}: the answer is no JSON: {error}") from error
+    return found if isinstance(found, dict) else {}
 
 
 def translate(status: int | None, body: bytes | str | None, request: str) -> KubeError:

@@ -13,6 +13,7 @@ from typing import Final
 from mcp_operator.adapters import tcp
 from mcp_operator.adapters.errors import UnreachableError
 from mcp_operator.core.naming import Key
+from mcp_operator.handlers import tasks
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,10 @@ class Doors:
             return door.is_open
         self.shut(key)
         door = self._doors[key] = _Door(uid)
-        door.task = asyncio.get_running_loop().create_task(
-            self._try(key, door, host, port), name=f"door {key}"
+        door.task = tasks.start(
+            f"the try of the Service of {key[0]}/{key[1]}",
+            self._try(key, door, host, port),
+            lambda: self._open(key, door),
         )
         return False
 
@@ -60,10 +63,10 @@ class Doors:
 
     async def close(self) -> None:
         """End all tries. Idempotent."""
-        tasks = [door.task for door in self._doors.values() if door.task is not None]
-        for task in tasks:
+        running = [door.task for door in self._doors.values() if door.task is not None]
+        for task in running:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         self._doors.clear()
 
     async def _try(self, key: Key, door: _Door, host: str, port: int) -> None:
@@ -80,5 +83,9 @@ class Doors:
                 break
         else:
             logger.warning("%s/%s: the Service cannot be reached from here, its pod can", *key)
+        self._open(key, door)
+
+    def _open(self, key: Key, door: _Door) -> None:
+        """Found to be open, or not to be found out: a try that fails must not hold up the status either."""
         door.is_open = True
         self._wake(key)

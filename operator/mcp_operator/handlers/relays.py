@@ -10,6 +10,7 @@ from mcp_operator.adapters.errors import UnreachableError
 from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import RelayView
+from mcp_operator.handlers import tasks
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +55,10 @@ class RelayWatches:
             return
         self.leave(key)
         watch = self._watches[key] = _Watch(uid, Relay(endpoint))
-        watch.task = asyncio.get_running_loop().create_task(
-            self._watch(key, watch, answered_before), name=f"relay {key}"
+        watch.task = tasks.start(
+            f"the watch of the relay of {key[0]}/{key[1]}",
+            self._watch(key, watch, answered_before),
+            lambda: self._died(key, watch),
         )
 
     def leave(self, key: Key, but: str | None = None) -> None:
@@ -65,10 +68,6 @@ class RelayWatches:
             del self._watches[key]
             if watch.task is not None:
                 watch.task.cancel()
-
-    def count(self) -> int:
-        """Number of relays that are watched."""
-        return len(self._watches)
 
     async def reconnect(self, key: Key) -> None:
         """Tell the relay to reconnect. One that does not answer is restarted by its liveness probe."""
@@ -82,11 +81,17 @@ class RelayWatches:
 
     async def close(self) -> None:
         """Stop all watches. Idempotent."""
-        tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
-        for task in tasks:
+        running = [watch.task for watch in self._watches.values() if watch.task is not None]
+        for task in running:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         self._watches.clear()
+
+    def _died(self, key: Key, watch: _Watch) -> None:
+        """A reconcile begins the watch anew, but not without pause."""
+        if self._watches.get(key) is watch:
+            del self._watches[key]
+            asyncio.get_running_loop().call_later(self._spacing, self._wake, key)
 
     async def _watch(self, key: Key, watch: _Watch, answered: bool) -> None:
         pace = _Pace(asyncio.get_running_loop().time, self._spacing)

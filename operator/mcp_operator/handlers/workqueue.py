@@ -65,10 +65,6 @@ class WorkQueue:
             (now - slot.started for slot in self._slots.values() if slot.started is not None), default=0.0
         )
 
-    def busy(self) -> int:
-        """Number of keys that run or wait for a permit."""
-        return sum(1 for slot in self._slots.values() if slot.task is not None)
-
     async def close(self) -> None:
         """End all runs and timers. Idempotent."""
         self._closed = True

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from mcp_operator.adapters import tcp
 from mcp_operator.handlers import doors
 from mcp_operator.handlers.doors import Doors
 
@@ -51,6 +52,22 @@ async def test_a_connection_request_that_is_lost_is_made_anew_before_tcp_repeats
         full.accept()[0].close()
         await asyncio.wait_for(woken.event.wait(), 5)
         assert time.monotonic() - asked < 0.9  # TCP itself would have asked again after a second
+    await found.close()
+
+
+async def test_a_try_that_an_error_ends_is_logged_and_does_not_hold_up_the_status(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError("never thought of")
+
+    monkeypatch.setattr(tcp, "touch", broken)
+    woken = Woken()
+    found = Doors(woken)
+    assert not found.is_open(KEY, "pod", "127.0.0.1", 1)
+    await asyncio.wait_for(woken.event.wait(), 5)
+    assert found.is_open(KEY, "pod", "127.0.0.1", 1)
+    assert "never thought of" in caplog.text
     await found.close()
 
 

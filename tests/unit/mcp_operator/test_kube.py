@@ -109,6 +109,16 @@ async def test_every_error_of_the_network_means_that_the_server_is_away(
         await found.read(PODS, "default", "x")
 
 
+@pytest.mark.parametrize("body", ["", "<html>log in</html>", "{"])
+async def test_an_answer_that_is_no_json_means_that_the_server_is_away(
+    api: tuple[FakeApi, Kube], body: str
+) -> None:
+    fake, found = api
+    fake.answers = [lambda: web.Response(text=body)]
+    with pytest.raises(UnavailableError, match=r"GET /api/v1/.*: the answer is no JSON"):
+        await found.read(PODS, "default", "x")
+
+
 def test_an_answer_without_a_status_object_is_understood_too() -> None:
     assert isinstance(kube.translate(502, b"<html>", "GET /x"), UnavailableError)
     assert "GET /x: HTTP 403" in str(kube.translate(403, b"[]", "GET /x"))

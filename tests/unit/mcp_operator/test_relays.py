@@ -135,10 +135,29 @@ async def test_only_the_newest_pod_of_an_owner_is_watched(relay: tuple[FakeRelay
     await woken.until(lambda: watches.view(KEY, "one").status is not None)
     watches.follow(KEY, "two", endpoint)
     await woken.until(lambda: watches.view(KEY, "two").status is not None)
-    assert watches.count() == 1
     assert watches.view(KEY, "one") == RelayView()
     watches.leave(KEY)
-    assert watches.count() == 0
+    assert watches.view(KEY, "two") == RelayView()
+    await watches.close()
+
+
+async def test_a_watch_that_an_error_ended_is_logged_and_begun_anew_by_a_reconcile(
+    relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: Any) -> RelayStatus:
+        raise ZeroDivisionError("never thought of")
+
+    _, endpoint = relay
+    woken = Woken()
+    watches = RelayWatches(woken, wait=30, spacing=0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr(Relay, "status", broken)
+        watches.follow(KEY, "pod", endpoint)
+        await woken.until(lambda: woken.count == 1)
+    assert "default/time" in caplog.text
+    assert "never thought of" in caplog.text
+    watches.follow(KEY, "pod", endpoint)
+    await woken.until(lambda: watches.view(KEY, "pod").status is not None)
     await watches.close()
 
 

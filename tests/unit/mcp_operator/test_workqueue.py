@@ -78,7 +78,7 @@ def test_a_wake_up_runs_at_once_and_only_once(run: Run) -> None:
         work.queue.wake(KEY)
         await asyncio.sleep(100)
         assert work.times() == [0]
-        assert work.queue.busy() == 0
+        assert work.queue.oldest() == 0
 
     run(scenario())
 
