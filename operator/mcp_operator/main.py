@@ -30,6 +30,7 @@ from mcp_operator.settings import Settings
 logger = logging.getLogger(__name__)
 
 CRD_SECONDS = 2.0
+NO_CRD = f"the CRD {SERVERS.plural}.{SERVERS.group} is not installed: install it, it is waited for"
 # The server ends each watch after this time, with a bookmark; a watch that is silent for longer is dead.
 WATCH_SECONDS = 30
 SILENCE_SECONDS = 40.0
@@ -65,6 +66,12 @@ class Operator:
             self.cache, observer, self.queue.wake, self.audit.relisted, self.metrics
         )
         self.metrics.show_phases(self.reconciler.phases)
+        self._prepared = False
+        self._obstacle = ""
+
+    def waiting(self) -> str:
+        """What keeps the operator from serving; "" once it does."""
+        return "" if self._prepared else self._obstacle or self.audit.obstacle or "the cluster is being read"
 
     def trouble(self) -> str:
         """Why the process should be restarted; "" while all is well."""
@@ -80,6 +87,7 @@ class Operator:
         await self.audit.prime()
         for key, _ in self.cache.items(SERVERS):
             self.queue.wake(key)
+        self._prepared = True
 
     async def close(self) -> None:
         """End all runs and polls."""
@@ -90,15 +98,12 @@ class Operator:
     async def _crd(self) -> None:
         while True:
             try:
-                if await self.kube.served(SERVERS):
-                    return
-                logger.warning(
-                    "the CRD %s.%s is not installed: install it, it is waited for",
-                    SERVERS.plural,
-                    SERVERS.group,
-                )
+                self._obstacle = "" if await self.kube.served(SERVERS) else NO_CRD
             except KubeError as error:
-                logger.warning("the API server does not answer: %s", error)
+                self._obstacle = f"the API server does not answer: {error}"
+            if not self._obstacle:
+                return
+            logger.warning("not ready: %s", self._obstacle)
             await asyncio.sleep(CRD_SECONDS)
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -180,7 +185,9 @@ async def run(settings: Settings) -> None:
         operator = Operator(kube, settings)
         stack.push_async_callback(operator.close)
         stack.callback(operator.metrics.serve(settings.metrics_port))
-        await stack.enter_async_context(health.served(settings.health_port, operator.trouble))
+        await stack.enter_async_context(
+            health.served(settings.health_port, operator.trouble, operator.waiting)
+        )
         await operator.prepare()
         watches = kopf.operator(
             registry=registry(operator),

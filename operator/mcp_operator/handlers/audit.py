@@ -45,6 +45,8 @@ class Audit:
         self._deaf: dict[Kind, int] = {}
         self._hurry = asyncio.Event()
         self._primed: set[Kind] = set()
+        self.obstacle = ""
+        """Why the cache cannot be filled; "" while nothing hinders that."""
 
     async def prime(self) -> None:
         """Fill the cache. Tries until it succeeds: nothing may be decided without it."""
@@ -53,9 +55,11 @@ class Audit:
                 try:
                     await self._fill(kind)
                 except KubeError as error:
-                    logger.warning("the %s cannot be listed yet: %s", kind.plural, error)
+                    self.obstacle = f"the {kind.plural} cannot be listed: {error}"
+                    logger.warning("not ready: %s", self.obstacle)
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
+                    self.obstacle = ""
                     break
 
     def relisted(self, kind: Kind) -> None:

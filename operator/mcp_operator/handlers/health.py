@@ -1,14 +1,19 @@
-"""The liveness endpoint: fails when the operator is blind or stuck, not when the API server is away."""
+"""The operator's own probes.
+
+Alive: neither blind nor stuck; an API server that is away is no cause to restart. Ready: it has learnt what
+there is and serves it.
+"""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 logger = logging.getLogger(__name__)
 
-PATH: Final = "/healthz"
+ALIVE_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
 REQUEST_SECONDS: Final = 5.0
 # A reconcile is a handful of requests, each bounded; one that takes this long hangs.
 STUCK_SECONDS: Final = 180.0
@@ -17,14 +22,18 @@ Check = Callable[[], str]
 
 
 @asynccontextmanager
-async def served(port: int, check: Check) -> AsyncIterator[None]:
-    """Answer `GET /healthz` on all addresses: 200 while `check` returns "", else 503 with its text."""
+async def served(port: int, trouble: Check, waiting: Check) -> AsyncIterator[None]:
+    """Answer probes on all addresses: 200 while a check returns "", else 503 with its text.
+
+    `trouble` is asked by `GET /healthz`, and `GET /readyz` asks `waiting` as well.
+    """
+    checks = {ALIVE_PATH: trouble, READY_PATH: lambda: waiting() or trouble()}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 line = await reader.readline()
-                writer.write(_response(line.decode("latin-1").split(), check))
+                writer.write(_response(line.decode("latin-1").split(), checks))
                 await writer.drain()
         except (OSError, TimeoutError, ValueError) as error:
             logger.debug("a probe went wrong: %s", error)
@@ -38,11 +47,12 @@ async def served(port: int, check: Check) -> AsyncIterator[None]:
         server.close()
 
 
-def _response(request: list[str], check: Check) -> bytes:
-    if len(request) < 2 or request[1].partition("?")[0] != PATH:
+def _response(request: list[str], checks: Mapping[str, Check]) -> bytes:
+    check = checks.get(request[1].partition("?")[0]) if len(request) > 1 else None
+    if check is None:
         return _http("404 Not Found", "no such page")
-    trouble = check()
-    return _http("503 Service Unavailable", trouble) if trouble else _http("200 OK", "ok")
+    told = check()
+    return _http("503 Service Unavailable", told) if told else _http("200 OK", "ok")
 
 
 def _http(status: str, body: str) -> bytes:

@@ -1,0 +1,75 @@
+"""The operator as a whole: it says what it waits for until it serves."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from mcp_operator import main
+from mcp_operator.adapters.errors import RefusedError, UnavailableError
+from mcp_operator.adapters.kinds import SECRETS, SERVERS, Kind
+from mcp_operator.adapters.kube import Kube
+from mcp_operator.handlers import audit
+from mcp_operator.settings import Settings
+
+Json = dict[str, Any]
+
+
+class Api:
+    """An API server that lacks what the test says; each lack is told once, then it waits to be ended."""
+
+    def __init__(self) -> None:
+        self.crd: list[bool | Exception] = [True]
+        self.refused: set[Kind] = set()
+        self.asked = asyncio.Event()
+
+    async def served(self, kind: Kind) -> bool:
+        assert kind is SERVERS
+        found = self.crd.pop(0) if len(self.crd) > 1 else self.crd[0]
+        if isinstance(found, Exception):
+            self.asked.set()
+            raise found
+        if not found:
+            self.asked.set()
+        return found
+
+    async def listing(self, kind: Kind, *_: Any, **__: Any) -> AsyncIterator[Json]:
+        if kind in self.refused:
+            self.asked.set()
+            raise RefusedError(403, "secrets is forbidden")
+        nothing: tuple[Json, ...] = ()
+        for found in nothing:
+            yield found
+
+
+@pytest.mark.parametrize(
+    ("lack", "told"),
+    [
+        (
+            {"crd": [False]},
+            "the CRD mcpservers.mcp-session.dev is not installed: install it, it is waited for",
+        ),
+        ({"crd": [UnavailableError("refused")]}, "the API server does not answer: refused"),
+        ({"refused": {SECRETS}}, "the secrets cannot be listed: secrets is forbidden"),
+    ],
+    ids=["no CRD", "no API server", "a right is missing"],
+)
+async def test_what_is_waited_for_is_told_and_then_forgotten(
+    lack: Json, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "CRD_SECONDS", 0.01)
+    monkeypatch.setattr(audit, "RETRY_SECONDS", 0.01)
+    api = Api()
+    for name, value in lack.items():
+        setattr(api, name, value)
+    operator = main.Operator(cast("Kube", api), Settings())
+    assert operator.waiting() == "the cluster is being read"
+    preparing = asyncio.create_task(operator.prepare())
+    await asyncio.wait_for(api.asked.wait(), 5)
+    await asyncio.sleep(0)
+    assert operator.waiting() == told
+    api.crd, api.refused = [True], set()
+    await asyncio.wait_for(preparing, 5)
+    assert (operator.waiting(), operator.trouble()) == ("", "")
+    await operator.close()
