@@ -40,7 +40,6 @@ def url(name: str, namespace: str) -> str:
 
 
 def hosts(name: str, namespace: str) -> tuple[str, ...]:
-    """Host names of the Service that clients in the cluster may use."""
+    """Host names of the Service that clients in the cluster may use; `.*` stands for any cluster domain."""
     short = service(name)
-    within = (short, f"{short}.{namespace}", f"{short}.{namespace}.svc")
-    return (*within, f"{short}.{namespace}.svc.cluster.local")
+    return short, f"{short}.{namespace}", f"{short}.{namespace}.svc", f"{short}.{namespace}.svc.*"

@@ -44,12 +44,13 @@ def build(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
 
 
 def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
+    hosts = (*names.hosts(owner.name, owner.namespace), *spec.session.allowed_hosts)
     return {
         paths.ENV_SERVER_NAME: owner.name,
         paths.ENV_SERVER_NAMESPACE: owner.namespace,
         paths.ENV_SERVER_UID: owner.uid,
         paths.ENV_AUTH: spec.auth.type.value,
-        paths.ENV_ALLOWED_HOSTS: ",".join(names.hosts(owner.name, owner.namespace)),
+        paths.ENV_ALLOWED_HOSTS: ",".join(hosts),
         paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),
         paths.ENV_CALL_TIMEOUT: str(spec.session.call_timeout_seconds),
         paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),

@@ -34,6 +34,7 @@ def test_an_empty_spec_gets_the_documented_defaults() -> None:
         "idle_timeout_seconds": 7200,
         "max_clients": 1000,
         "max_message_bytes": 16_777_216,
+        "allowed_hosts": (),
     }
     assert spec.recovery.model_dump() == {
         "max_retries": 3,
@@ -71,6 +72,8 @@ def test_a_read_spec_cannot_be_changed() -> None:
         ({"recovery": {"maxRetries": 11}}, "maxRetries"),
         ({"recovery": {"backoffSeconds": [0]}}, "backoffSeconds"),
         ({"session": {"startupTimeoutSeconds": 0}}, "startupTimeoutSeconds"),
+        ({"session": {"allowedHosts": ["a,b"]}}, "allowedHosts"),
+        ({"session": {"allowedHosts": ["a"] * 65}}, "allowedHosts"),
         ({"auth": {"type": "JWT"}}, "type"),
         ({"auth": {"bearer": {"secretRef": {}}}}, "name"),
         ({"imagePullPolicy": "Sometimes"}, "imagePullPolicy"),
@@ -82,6 +85,25 @@ def test_a_value_outside_its_bounds_is_refused_by_name(document: dict[str, Any],
     with pytest.raises(ValidationError) as caught:
         MCPServerSpec.parse(document)
     assert field in caught.value.errors()[0]["loc"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "good"),
+    [
+        ("mcp.example.com", True), ("localhost:8080", True), ("*.example.com", True), ("*", True),
+        ("[fd00::1]", True), ("[::1]:80", True), ("10.0.0.1:80", True), ("my_host", True),
+        ("", False), ("a b", False), ("a,b", False), ("https://a", False), ("a/b", False), ("*.", False),
+        ("*.example.com:80", False), ("a.*", False), ("-a", False), ("a..b", False), ("a:", False),
+        ("*a", False), ("a" * 300, False),
+    ],
+)  # fmt: skip
+def test_an_allowed_host_is_a_name_as_the_relay_compares_it(entry: str, good: bool) -> None:
+    document = {"session": {"allowedHosts": [entry]}}
+    if good:
+        assert MCPServerSpec.parse(document).session.allowed_hosts == (entry,)
+    else:
+        with pytest.raises(ValidationError):
+            MCPServerSpec.parse(document)
 
 
 def test_a_bearer_secret_is_read_with_the_usual_key() -> None:

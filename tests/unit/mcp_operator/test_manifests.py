@@ -80,6 +80,16 @@ def test_the_server_runs_under_the_launcher_and_the_relay_starts_first() -> None
     assert not {"startupProbe", "readinessProbe"} & set(relay())
 
 
+def test_the_relay_learns_which_host_names_lead_to_it() -> None:
+    def hosts(**session: Any) -> str:
+        environment = {item["name"]: item["value"] for item in relay(session=session)["env"]}
+        return str(environment["MCP_RELAY_ALLOWED_HOSTS"])
+
+    own = "mcp-time,mcp-time.default,mcp-time.default.svc,mcp-time.default.svc.*"
+    assert hosts() == own
+    assert hosts(allowedHosts=["mcp.example.com", "*.corp"]) == f"{own},mcp.example.com,*.corp"
+
+
 def test_the_default_image_is_the_runtime_and_the_users_wins() -> None:
     assert (server()["image"], server()["imagePullPolicy"]) == ("runtime:1", "IfNotPresent")
     assert server(image="mine:1")["image"] == "mine:1"

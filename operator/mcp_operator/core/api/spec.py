@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
 from mcp_operator.core.api.conditions import AuthType
-from mcp_operator.core.api.model import ATOMIC, Model, Opaque, core, map_of, rules
+from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
 MAX_ENV = 512
@@ -34,6 +34,12 @@ def _own_keys(what: str) -> tuple[str, str]:
     )
 
 
+# No comma, which parts the names on their way to the relay; a port makes no sense behind a wildcard.
+_HOST = (
+    r"^(\*|\*(\.[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?)+"
+    r"|([a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?(\.[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?)*"
+    r"|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?)$"
+)
 _TEXT = Field(max_length=4096)
 Text = Annotated[str, _TEXT]
 LabelValue = Annotated[str, Field(max_length=63)]
@@ -80,6 +86,13 @@ class Session(Model):
     max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
     """Bytes that one message may have, in either direction; a longer one is refused or dropped, the session
     goes on. Default 16777216 (16 MiB), from 1024 to 268435456."""
+    allowed_hosts: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=259, pattern=_HOST)], ...],
+        Field(max_length=64, json_schema_extra=SET),
+    ] = ()
+    """More names by which clients may address the server, and web pages that may call it: `name` (any port),
+    `name:port`, `*.suffix`, or `*` for every name. The Service's own names and loopback are always allowed.
+    A request with another Host or Origin gets 403: that stops DNS rebinding. Default: none. At most 64."""
 
 
 class Recovery(Model):
