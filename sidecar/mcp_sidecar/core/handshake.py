@@ -3,8 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mcp_sidecar.core import revisions
-from mcp_sidecar.core.document import Problem
+from mcp_sidecar.core import jsontext, revisions
+from mcp_sidecar.core.document import MAX_MESSAGE, Problem, cut
+
+MAX_ANSWER_BYTES = 1024 * 1024
+"""Of the answer to `initialize`: it is kept, and every client gets it."""
+_SHOWN = 64
 
 CLIENT_INFO = {"name": "mcp-session-relay", "version": "0.1.0"}
 
@@ -22,7 +26,9 @@ def judge(message: Mapping[str, Any]) -> Problem | None:
     """Why the answer to `initialize` is not usable; None when it is."""
     if "error" in message:
         return Problem(
-            "Initialize", "InitializeRefused", f"The server refused initialize: {_told(message['error'])}"
+            "Initialize",
+            "InitializeRefused",
+            cut(f"The server refused initialize: {_told(message['error'])}", MAX_MESSAGE),
         )
     result = message.get("result")
     if not isinstance(result, Mapping) or not isinstance(result.get("protocolVersion"), str):
@@ -30,8 +36,13 @@ def judge(message: Mapping[str, Any]) -> Problem | None:
         return Problem("Initialize", "InvalidInitializeResult", text)
     version = result["protocolVersion"]
     if version not in revisions.LEGACY:
-        text = f"The server speaks protocol revision {version!r}; known are {', '.join(revisions.LEGACY)}"
+        known = ", ".join(revisions.LEGACY)
+        text = f"The server speaks protocol revision {cut(version, _SHOWN)!r}; known are {known}"
         return Problem("Initialize", "UnsupportedProtocolVersion", text)
+    size = len(jsontext.dumps(result))
+    if size > MAX_ANSWER_BYTES:
+        text = f"The server's answer to initialize has {size} bytes; it may have {MAX_ANSWER_BYTES}"
+        return Problem("Initialize", "InvalidInitializeResult", text)
     return None
 
 

@@ -135,16 +135,16 @@ class Call:
             self.finish((b"".join((line[:start], self.raw_id, line[end:])),), "error" if failed else "ok")
 
     def finish(self, answer: Parts, outcome: str) -> None:
-        """End the call; only the first end counts."""
+        """End the call; only the first end counts. Whoever waits for it is woken whatever follows from it."""
         if self.answer is not None:
             return
         self.answer = answer
         self.outcome = outcome
-        if self.on_result is not None:
-            self.on_result(outcome == "ok")
         self.wake()
         if self.outbox is not None:
             self.outbox.close()
+        if self.on_result is not None:
+            self.on_result(outcome == "ok")
 
     def refuse(self, refusal: RefusedError, outcome: str) -> None:
         """End the call with an error of the relay's own."""

@@ -42,9 +42,10 @@ class Outbound:
             return call
         number = self._table.number()
         if not self._shared.send(self._rewritten(frame, data, number, call)):
-            raise RefusedError(
-                frames.SERVER_ERROR, f"MCP server {self._shared.settings.server_name!r} is not connected"
-            )
+            name = self._shared.settings.server_name
+            refusal = RefusedError(frames.SERVER_ERROR, f"MCP server {name!r} is not connected")
+            call.refuse(refusal, "refused")
+            raise refusal
         self._table.add(number, call)
         return call
 
@@ -100,8 +101,14 @@ class Outbound:
         shared, uri = self._shared, frame.params.get("uri")
         if not isinstance(uri, str):
             return frame.data
+        reason = shared.interests.refusal(client.key, uri)
+        if reason is not None:
+            text = f"Subscription refused: {reason}"
+            raise RefusedError(frames.SERVER_ERROR, text, {"reason": "subscription_limit"})
+        shared.interests.claim(client.key, uri)
 
         def settled(ok: bool) -> None:
+            shared.interests.release(client.key, uri)
             if ok and not client.ended:
                 shared.interests.subscribe(client.key, uri)
                 shared.save_interests()
@@ -187,11 +194,21 @@ class Outbound:
             if asked.client is client:
                 del shared.asked[number]
                 shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
-        known = client.key in shared.interests.levels
-        unwanted = shared.interests.forget(client.key)
-        for uri in unwanted:
+        if shared.interests.has(client.key):
+            self._forget(client.key)
+            shared.save_interests()
+
+    def _forget(self, key: str) -> None:
+        for uri in self._shared.interests.forget(key):
             self.own("resources/unsubscribe", {"uri": uri})
-        if unwanted or known:
+
+    def forget_absent(self) -> None:
+        """Forget what sessions of an earlier relay wanted that have not come back."""
+        shared = self._shared
+        absent = [key for key in shared.interests.sessions() if shared.clients.by_key(key) is None]
+        for key in absent:
+            self._forget(key)
+        if absent:
             shared.save_interests()
 
     def _give_up(self, number: int, refusal: RefusedError, outcome: str) -> None:

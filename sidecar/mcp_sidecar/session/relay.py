@@ -148,9 +148,13 @@ class Relay:
                 client.list_changed(method, frames.notification(method))
 
     async def _expire_idle(self) -> None:
+        loop, idle = asyncio.get_running_loop(), self.settings.idle_timeout
+        started = loop.time()
         while True:
-            await asyncio.sleep(min(IDLE_CHECK_SECONDS, self.settings.idle_timeout / 4))
+            await asyncio.sleep(min(IDLE_CHECK_SECONDS, idle / 4))
             self.shared.clients.expire()
+            if loop.time() - started >= idle:
+                self.outbound.forget_absent()
 
     def _launcher_terminates(self, seconds: float) -> None:
         if self._drained is None:

@@ -1,12 +1,15 @@
 """What outlives a restart of the relay, on the pod's memory volume.
 
 Written before anything depends on it, each file at once or not at all. The server's container cannot read it.
+A relay that cannot write when it starts does not start; one that cannot later on goes on from its memory: the
+calls of its clients matter more than a restart that may never come.
 """
 
+import contextlib
 import json
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,12 @@ MAX_ENDED = 10_000
 
 
 class Store:
-    """The relay's memory in `directory`; an unreadable file counts as absent."""
+    """The relay's memory in `directory`; an unreadable file counts as absent.
+
+    Raises:
+        OSError: the directory cannot be made, or not be written to, at the start.
+
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -32,7 +40,8 @@ class Store:
         answer = handshake.get("answer")
         self.answer: dict[str, Any] | None = answer if isinstance(answer, dict) else None
         """The result of `initialize`, as the server of `incarnation` gave it."""
-        self.since = float(handshake.get("since") or 0)
+        since = handshake.get("since")
+        self.since = float(since) if isinstance(since, int | float) and 0 <= since < 2**32 else 0.0
         refused = handshake.get("refused")
         self.refused: dict[str, str] | None = refused if isinstance(refused, dict) else None
         """Why the server of `incarnation` cannot be used."""
@@ -40,7 +49,8 @@ class Store:
         self._ended = deque(self._ended_lines(), MAX_ENDED)
         self._ended_set = set(self._ended)
         self._unwritten = len(self._ended)
-        self._save_handshake()
+        self._failed: set[str] = set()
+        self._replace("handshake.json", self._handshake())
 
     def begin(self, incarnation: str, request_id: int) -> None:
         """A new process is about to be sent `initialize`."""
@@ -60,7 +70,7 @@ class Store:
 
     def save_interests(self, interests: Mapping[str, Any]) -> None:
         """Keep subscriptions and log levels."""
-        self._write("interests.json", interests)
+        self._keep("interests.json", lambda: self._replace("interests.json", _json(interests)))
 
     def end_session(self, key: str) -> None:
         """Remember that a client's session ended, though its id still proves itself."""
@@ -70,20 +80,20 @@ class Store:
             self._ended_set.discard(self._ended[0])
         self._ended.append(key)
         self._ended_set.add(key)
-        self._append_ended(key)
+        if not self._keep("ended", lambda: self._append_ended(key)):
+            self._unwritten = 2 * MAX_ENDED  # the file may end in half a line: write it anew the next time
 
     def is_ended(self, key: str) -> bool:
         """Whether that session ended."""
         return key in self._ended_set
 
     def _append_ended(self, key: str) -> None:
-        path = self._directory / "ended"
         self._unwritten += 1
         if self._unwritten > 2 * MAX_ENDED:
-            self._replace(path, "".join(f"{ended}\n" for ended in self._ended))
+            self._replace("ended", "".join(f"{ended}\n" for ended in self._ended))
             self._unwritten = len(self._ended)
             return
-        with path.open("a", encoding="ascii") as file:
+        with (self._directory / "ended").open("a", encoding="ascii") as file:
             file.write(f"{key}\n")
 
     def _ended_lines(self) -> list[str]:
@@ -93,8 +103,10 @@ class Store:
             return []
 
     def _save_handshake(self) -> None:
-        self._write(
-            "handshake.json",
+        self._keep("handshake.json", lambda: self._replace("handshake.json", self._handshake()))
+
+    def _handshake(self) -> str:
+        return _json(
             {
                 "starts": self.starts,
                 "handshakes": self.handshakes,
@@ -103,7 +115,7 @@ class Store:
                 "answer": self.answer,
                 "since": self.since,
                 "refused": self.refused,
-            },
+            }
         )
 
     def _read(self, name: str) -> dict[str, Any]:
@@ -117,13 +129,31 @@ class Store:
             return {}
         return data if isinstance(data, dict) else {}
 
-    def _write(self, name: str, data: Mapping[str, Any]) -> None:
-        self._replace(self._directory / name, json.dumps(data, separators=(",", ":")))
+    def _keep(self, name: str, write: Callable[[], None]) -> bool:
+        """Write a file; a failure is logged once, until it works again."""
+        try:
+            write()
+        except OSError as error:
+            if name not in self._failed:
+                log.event("state_not_written", logging.ERROR, file=name, error=str(error))
+                self._failed.add(name)
+            return False
+        self._failed.discard(name)
+        return True
 
-    def _replace(self, path: Path, text: str) -> None:
-        draft = path.with_name(path.name + ".new")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+    def _replace(self, name: str, text: str) -> None:
+        draft = self._directory / f"{name}.new"
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(self._directory / name)
+        except OSError:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)  # half a draft takes the room that others need
+            raise
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":"))
 
 
 def _integer(value: object) -> int:

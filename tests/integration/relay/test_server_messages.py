@@ -179,6 +179,55 @@ async def test_resource_updates_go_to_subscribers_and_the_server_hears_of_one_su
         assert (await third.text("stats"))["received"].count("resources/unsubscribe") == 1
 
 
+async def test_a_client_that_subscribes_to_too_much_is_told_and_hurts_nobody(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_sidecar.core.interests.MAX_SUBSCRIPTIONS", 5)
+    greedy, modest = await pod.connected(), await pod.connected()
+    answers = await asyncio.gather(
+        *(greedy.request("resources/subscribe", uri=f"file://{number}") for number in range(20))
+    )
+    refused = [answer["error"] for answer in answers if "error" in answer]
+    assert len(refused) == 15
+    assert refused[0]["data"] == {"reason": "subscription_limit"}
+    assert "5 subscriptions" in refused[0]["message"]
+    assert (await modest.request("resources/subscribe", uri="file://mine"))["result"] == {}
+    long = await modest.request("resources/subscribe", uri="file://" + "x" * 3000)
+    assert "2048 bytes" in long["error"]["message"]
+    assert (await modest.text("stats"))["received"].count("resources/subscribe") == 6
+    await greedy.delete()
+    assert len(json.loads((pod.directory / "state" / "interests.json").read_text())["subscribers"]) == 1
+
+
+async def test_a_state_that_cannot_be_written_costs_no_call_and_no_connection(pod: Pod) -> None:
+    client = await pod.connected()
+    (pod.directory / "state").rename(pod.directory / "away")
+    before = await pod.status()
+    async with asyncio.timeout(3):
+        assert (await client.request("resources/subscribe", uri="file://a"))["result"] == {}
+        assert (await client.request("logging/setLevel", level="error"))["result"] == {}
+    async with client.stream() as stream:
+        await client.call("updated", uri="file://a")
+        assert (await stream.next())["params"] == {"uri": "file://a"}
+    assert (await client.delete()).status_code == 200
+    assert (await pod.status()).since == before.since
+
+
+async def test_what_sessions_wanted_that_never_came_back_is_forgotten(make_pod: Any) -> None:
+    pod = await make_pod(idle_timeout=0.8)
+    gone = await pod.connected()
+    await gone.request("resources/subscribe", uri="file://gone")
+    await pod.stop_relay()
+    await pod.relay()
+    async with (await pod.connected()).stream():
+        path = pod.directory / "state" / "interests.json"
+
+        async def forgotten() -> bool:
+            return not json.loads(path.read_text())["subscribers"]
+
+        await eventually(forgotten)
+
+
 async def test_a_notification_of_an_unknown_kind_follows_the_rule_of_attribution(pod: Pod) -> None:
     client = await pod.connected()
     await client.call("unrelated", method="notifications/vendor/news", params={"a": None})

@@ -124,6 +124,13 @@ def test_an_end_is_told_in_words_and_with_its_phase(
         ({"result": {"protocolVersion": 5}}, "InvalidInitializeResult"),
         ({"result": {"protocolVersion": "2026-07-28"}}, "UnsupportedProtocolVersion"),
         ({"result": {"protocolVersion": "2024-11-05"}}, None),
+        ({"result": {"protocolVersion": "2024-11-05", "instructions": "x" * 900_000}}, None),
+        (
+            {"result": {"protocolVersion": "2024-11-05", "instructions": "x" * 1_048_576}},
+            "InvalidInitializeResult",
+        ),
+        ({"result": {"protocolVersion": "v" * 5000}}, "UnsupportedProtocolVersion"),
+        ({"error": {"code": -1, "message": "m" * 5000}}, "InitializeRefused"),
     ],
 )
 def test_an_answer_to_initialize_is_usable_or_the_reason_is_named(
@@ -131,6 +138,7 @@ def test_an_answer_to_initialize_is_usable_or_the_reason_is_named(
 ) -> None:
     problem = handshake.judge(message)
     assert (problem and problem.reason) == reason
+    assert problem is None or len(problem.message) <= document.MAX_MESSAGE
 
 
 def test_capabilities_that_are_none_are_none() -> None:

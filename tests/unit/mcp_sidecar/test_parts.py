@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mcp_sidecar.core import frames
 from mcp_sidecar.core.sessionid import Signer
 from mcp_sidecar.metrics import Metrics
 from mcp_sidecar.session import store as stores
-from mcp_sidecar.session.calls import MAX_EVENTS, Outbox, RefusedError
+from mcp_sidecar.session.calls import MAX_EVENTS, Call, Outbox, RefusedError
 from mcp_sidecar.session.clients import Clients
 from mcp_sidecar.session.store import Store
 
@@ -78,6 +79,51 @@ def test_what_the_store_was_told_is_known_after_a_restart(tmp_path: Path) -> Non
     assert Store(tmp_path).refused == {"reason": "no"}
     third.begin("def", 18)
     assert (third.answer, third.refused, third.handshakes) == (None, None, 2)
+
+
+def test_a_store_that_cannot_write_goes_on_in_memory_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "state"
+    store = Store(folder)
+    store.end_session("first")
+    folder.rename(tmp_path / "away")
+    for number in range(3):
+        store.begin(f"process{number}", number)
+        store.finish({"protocolVersion": "x"}, 5.0)
+        store.save_interests({"levels": {}})
+        store.end_session(f"s{number}")
+    assert (store.incarnation, store.handshakes, store.is_ended("s2")) == ("process2", 3, True)
+    assert len(caplog.records) == 3  # one a file
+    (tmp_path / "away").rename(folder)
+    store.finish({"protocolVersion": "y"}, 6.0)
+    store.end_session("last")
+    again = Store(folder)
+    assert (again.incarnation, again.answer) == ("process2", {"protocolVersion": "y"})
+    assert [again.is_ended(key) for key in ("first", "s0", "s1", "s2", "last")] == [True] * 5
+
+
+def test_a_store_that_cannot_write_at_the_start_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "handshake.json.new").mkdir()
+    with pytest.raises(OSError, match="handshake"):
+        Store(tmp_path)
+
+
+async def test_whoever_waits_for_a_call_is_woken_whatever_follows_from_its_end(tmp_path: Path) -> None:
+    def fails(_ok: bool) -> None:
+        raise OSError("no room")
+
+    client = Clients(Signer(b"k", "u"), Store(tmp_path), 10, 60).open({}, "s")
+    frame = frames.parse(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    call = Call(client, frame, 0.0, sse=True)
+    assert call.tell((b"news",))
+    call.waiter = asyncio.get_running_loop().create_future()
+    call.on_result = fails
+    with pytest.raises(OSError, match="no room"):
+        call.finish((b"answer",), "ok")
+    assert call.waiter.done()
+    assert call.outbox is not None
+    assert call.outbox.closed
 
 
 def test_ended_sessions_are_remembered_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

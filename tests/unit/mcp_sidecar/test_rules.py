@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from mcp_sidecar.core import backoff, revisions
+from mcp_sidecar.core import backoff, interests, revisions
 from mcp_sidecar.core.attribution import sole_owner
 from mcp_sidecar.core.cancels import LIFETIME, LIMIT, EarlyCancels
 from mcp_sidecar.core.deadlines import Deadlines
@@ -82,38 +84,76 @@ def test_a_connection_that_is_back_for_a_moment_does_not_end_an_outage(
 
 
 def test_a_resource_is_wanted_while_anybody_wants_it() -> None:
-    interests = Interests()
-    interests.subscribe("a", "file://x")
-    interests.subscribe("b", "file://x")
-    interests.subscribe("b", "file://y/")
-    assert interests.wanted_by("file://x") == {"a", "b"}
-    assert interests.wanted_by("file://y/z") == {"b"}
-    assert interests.wanted_by("file://xx") == set()
-    assert not interests.unsubscribe("a", "file://x")
-    assert not interests.unsubscribe("a", "file://nowhere")
-    assert interests.forget("b") == ["file://x", "file://y/"]
+    wants = Interests()
+    wants.subscribe("a", "file://x")
+    wants.subscribe("b", "file://x")
+    wants.subscribe("b", "file://y/")
+    assert wants.wanted_by("file://x") == {"a", "b"}
+    assert wants.wanted_by("file://y/z") == {"b"}
+    assert wants.wanted_by("file://xx") == set()
+    assert not wants.unsubscribe("a", "file://x")
+    assert not wants.unsubscribe("a", "file://nowhere")
+    assert wants.forget("b") == ["file://x", "file://y/"]
+
+
+def test_a_session_has_a_limited_number_of_subscriptions() -> None:
+    wants = Interests()
+    for number in range(interests.MAX_SUBSCRIPTIONS - 1):
+        wants.subscribe("a", f"file://{number}")
+    wants.subscribe("a", "file://0")  # again costs nothing
+    wants.claim("a", "file://asked")
+    assert f"{interests.MAX_SUBSCRIPTIONS} subscriptions" in str(wants.refusal("a", "file://new"))
+    assert wants.refusal("a", "file://1") is None
+    assert wants.refusal("b", "file://new") is None
+    wants.release("a", "file://asked")
+    assert wants.refusal("a", "file://new") is None
+    wants.unsubscribe("a", "file://stranger")
+    assert wants.forget("a")
+    assert not wants.has("a")
+    assert wants.sessions() == set()
+
+
+def test_a_uri_to_subscribe_to_has_a_limited_length() -> None:
+    wants = Interests()
+    assert wants.refusal("a", "é" * (interests.MAX_URI_BYTES // 2)) is None
+    assert "bytes" in str(wants.refusal("a", "é" * (interests.MAX_URI_BYTES // 2) + "x"))
+    assert "bytes" in str(wants.refusal("a", "\ud800" * interests.MAX_URI_BYTES))
+
+
+def test_the_subscriptions_of_all_sessions_fit_a_file_of_limited_size() -> None:
+    wants, number = Interests(), 0
+    while (refused := wants.refusal(f"{number:032}", "\x01" * 2000 + str(number))) is None:
+        wants.subscribe(f"{number:032}", "\x01" * 2000 + str(number))
+        number += 1
+    assert "all sessions together" in refused
+    assert len(json.dumps(wants.dump())) <= interests.MAX_TOTAL_BYTES
+    again = Interests()
+    again.load(wants.dump())
+    assert again.refusal("x", "\x01" * 2000 + str(number)) == refused
+    again.forget(f"{0:032}")
+    assert again.refusal("x", "\x01" * 2000 + str(number)) is None
 
 
 def test_the_level_is_the_most_verbose_and_each_session_sees_its_own() -> None:
-    interests = Interests()
-    assert interests.level() is None
-    interests.levels |= {"a": "error", "b": "debug"}
-    assert interests.level() == "debug"
-    assert interests.level_with("b", "alert") == "error"
-    assert not interests.shows("a", "info")
-    assert interests.shows("a", "critical")
-    assert interests.shows("a", "unheard of")
-    assert interests.shows("stranger", "debug")
+    wants = Interests()
+    assert wants.level() is None
+    wants.levels |= {"a": "error", "b": "debug"}
+    assert wants.level() == "debug"
+    assert wants.level_with("b", "alert") == "error"
+    assert not wants.shows("a", "info")
+    assert wants.shows("a", "critical")
+    assert wants.shows("a", "unheard of")
+    assert wants.shows("stranger", "debug")
 
 
 def test_interests_survive_as_json_and_nonsense_does_not() -> None:
-    interests, again = Interests(), Interests()
-    interests.subscribe("a", "file://x")
-    interests.levels["a"] = "info"
-    again.load(interests.dump())
-    assert again.dump() == interests.dump()
+    wants, again = Interests(), Interests()
+    wants.subscribe("a", "file://x")
+    wants.levels["a"] = "info"
+    again.load(wants.dump())
+    assert again.dump() == wants.dump()
     again.load({"subscribers": 5, "levels": {"b": "loud"}})
-    assert again.dump() == interests.dump()
+    assert again.dump() == wants.dump()
 
 
 @pytest.mark.parametrize(
