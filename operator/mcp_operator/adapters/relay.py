@@ -1,5 +1,6 @@
 """The relays: long-poll of their status, and the order to reconnect. The only user of httpx."""
 
+import asyncio
 import socket
 import ssl
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, str]:
         """Headers of every request."""
-        return {"Authorization": f"Bearer {self.token}"}
+        return {"Authorization": f"Bearer {self.token}", "Accept-Encoding": "identity"}
 
 
 class Relay:
@@ -79,11 +80,9 @@ class Relay:
         if known is not None:
             query = {"after": known.revision, "instance": known.instance, "wait": wait}
         patience = httpx.Timeout(ANSWER_SECONDS + (wait if known is not None else 0), connect=CONNECT_SECONDS)
-        answer = await self._send("GET", paths.STATUS_PATH, patience, query)
-        if len(answer.content) > MAX_DOCUMENT:
-            raise UnreachableError(f"its report has {len(answer.content)} bytes")
+        content = await self._send("GET", paths.STATUS_PATH, patience, query)
         try:
-            return RelayStatus.model_validate_json(answer.content)
+            return RelayStatus.model_validate_json(content)
         except pydantic.ValidationError as error:
             raise UnreachableError(f"its report cannot be read: {_first(error)}") from error
 
@@ -96,17 +95,29 @@ class Relay:
         """
         await self._send("POST", paths.RECONNECT_PATH, httpx.Timeout(ANSWER_SECONDS), {})
 
-    async def _send(
-        self, method: str, path: str, patience: httpx.Timeout, query: dict[str, Any]
-    ) -> httpx.Response:
+    async def _send(self, method: str, path: str, patience: httpx.Timeout, query: dict[str, Any]) -> bytes:
+        """The body of a successful answer; the whole of it must be there within the time for its begin."""
         url, headers = self.endpoint.url(path), self.endpoint.headers
         try:
-            answer = await self._client.request(method, url, params=query, headers=headers, timeout=patience)
-        except (httpx.HTTPError, OSError) as error:
+            async with (
+                asyncio.timeout(patience.read),
+                self._client.stream(method, url, params=query, headers=headers, timeout=patience) as answer,
+            ):
+                if not answer.is_success:
+                    raise UnreachableError(f"HTTP {answer.status_code}")
+                return await _content(answer)
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             raise UnreachableError(str(error) or type(error).__name__) from error
-        if answer.is_success:
-            return answer
-        raise UnreachableError(f"HTTP {answer.status_code}")
+
+
+async def _content(answer: httpx.Response) -> bytes:
+    """The body as it comes, read no further than the limit: whoever listens there may send without end."""
+    found = bytearray()
+    async for chunk in answer.aiter_raw():
+        found += chunk
+        if len(found) > MAX_DOCUMENT:
+            raise UnreachableError(f"its report has more than {MAX_DOCUMENT} bytes")
+    return bytes(found)
 
 
 def _first(error: pydantic.ValidationError) -> str:

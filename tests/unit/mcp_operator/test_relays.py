@@ -1,15 +1,16 @@
 """The watch of relays: long-polls, what counts as a failure, what wakes the reconcile."""
 
 import asyncio
+import gzip
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from mcp_operator.adapters.errors import UnreachableError
-from mcp_operator.adapters.relay import Endpoint, Relay
+from mcp_operator.adapters.relay import MAX_DOCUMENT, Endpoint, Relay
 from mcp_operator.core.observation import RelayView
 from mcp_operator.handlers.relays import RelayWatches, _Pace
 from mcp_relay_api.status import RelayState, RelayStatus
@@ -27,7 +28,9 @@ class FakeRelay:
         self.asked: list[Json] = []
         self.tokens: list[str | None] = []
         self.reconnects = 0
+        self.encodings: set[str | None] = set()
         self.answer: Callable[[], web.Response] | None = None
+        self.handler: Callable[[web.Request], Awaitable[web.StreamResponse]] | None = None
 
     async def change(self, **fields: Any) -> None:
         async with self.changed:
@@ -38,7 +41,10 @@ class FakeRelay:
         known = (request.query.get("instance"), request.query.get("after"))
         return known == (self.document["instance"], str(self.document["revision"]))
 
-    async def status(self, request: web.Request) -> web.Response:
+    async def status(self, request: web.Request) -> web.StreamResponse:
+        if self.handler is not None:
+            return await self.handler(request)
+        self.encodings.add(request.headers.get("Accept-Encoding"))
         self.asked.append(dict(request.query))
         self.tokens.append(request.headers.get("Authorization"))
         if self.answer is not None:
@@ -231,6 +237,56 @@ async def test_a_time_that_is_no_number_is_no_answer(relay: tuple[FakeRelay, End
     async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError, match="since"):
             await client.status(None, 1)
+
+
+async def test_an_answer_without_end_is_read_no_further_than_the_limit(
+    relay: tuple[FakeRelay, Endpoint],
+) -> None:
+    fake, endpoint = relay
+    sent = 0
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while True:
+            await answer.write(b" " * 65_536)
+            sent += 65_536
+
+    fake.handler = endless
+    async with Relay(endpoint) as client:
+        with pytest.raises(UnreachableError, match="more than 4194304 bytes"):
+            await client.status(None, 1)
+    assert sent < 3 * MAX_DOCUMENT
+
+
+async def test_an_answer_that_trickles_is_given_up(
+    relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_operator.adapters.relay.ANSWER_SECONDS", 0.1)
+    fake, endpoint = relay
+
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while True:
+            await answer.write(b" ")
+            await asyncio.sleep(0.02)
+
+    fake.handler = trickle
+    async with Relay(endpoint) as client:
+        with pytest.raises(UnreachableError):
+            await asyncio.wait_for(client.status(None, 1), 5)
+
+
+async def test_a_small_answer_that_would_grow_is_not_unpacked(relay: tuple[FakeRelay, Endpoint]) -> None:
+    fake, endpoint = relay
+    packed = gzip.compress(b" " * 50_000_000)
+    fake.answer = lambda: web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+    async with Relay(endpoint) as client:
+        with pytest.raises(UnreachableError, match="cannot be read"):
+            await client.status(None, 1)
+    assert fake.encodings == {"identity"}
 
 
 async def test_a_relay_that_is_not_there_is_unreachable(unused_tcp_port: int) -> None:
