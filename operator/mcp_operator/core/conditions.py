@@ -15,7 +15,11 @@ _SETTLED = frozenset({Phase.CONNECTED, Phase.SUSPENDED, Phase.TERMINATING})
 
 
 def compute(seen: Observation, plan: Plan, verified: bool) -> tuple[Condition, ...]:
-    """Accepted, Available, Verified and Ready always; Reconciling and Stalled only while they are True."""
+    """Accepted, Available, Verified and Ready always; Reconciling and Stalled only while they are True.
+
+    Accepted is about the next pod, the others about the one that runs: it stays Ready when a Secret that it
+    was started with vanishes.
+    """
     available = _available(seen, plan)
     told: dict[ConditionType, Told] = {
         ConditionType.ACCEPTED: _accepted(seen, plan),

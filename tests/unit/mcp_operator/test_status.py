@@ -124,6 +124,39 @@ def test_a_missing_secret_is_named_with_the_field_and_the_cure(world: Any) -> No
     assert short(document)["Accepted"] == "False/SecretKeyNotFound"
 
 
+def test_a_running_server_stays_ready_when_a_reference_vanishes_and_the_status_tells_both(world: Any) -> None:
+    gap = (MissingReference("Secret", "keys", "spec.env[0].valueFrom.secretKeyRef"),)
+    assert short(written(world.seen(missing=gap, config_hash="spec.gone"))) == {
+        "Accepted": "False/SecretNotFound",
+        "Available": "True/PodRunning",
+        "Verified": "True/Initialized",
+        "Ready": "True/Connected",
+    }
+
+
+@pytest.mark.parametrize(
+    "relay",
+    [
+        lambda w: RelayView(w.report()),
+        lambda w: RelayView(w.report(), failures=1),
+        lambda w: RelayView(w.report(state="Dropped")),
+        lambda w: RelayView(w.report(toolCount=None)),
+        lambda w: w.connecting(),
+    ],
+)
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("accepted", [True, False])
+def test_ready_is_true_only_with_available_and_verified(
+    world: Any, relay: Any, up: bool, accepted: bool
+) -> None:
+    gap = () if accepted else (MissingReference("Secret", "keys", "spec.env[0].valueFrom.secretKeyRef"),)
+    pod = world.pod(ready=up, server=world.running() if up else world.terminated(1))
+    found = short(written(world.seen(relay=relay(world), pods=(pod,), missing=gap)))
+    both = found["Available"].startswith("True") and found["Verified"].startswith("True")
+    assert both or found["Ready"].startswith("False")
+    assert found["Accepted"].startswith("True") is accepted
+
+
 def test_the_first_pod_is_shown_before_the_api_server_tells_about_it(world: Any) -> None:
     seen = world.seen(pods=(), relay=RelayView(), status=MCPServerStatus())
     document = written(seen, created=("mcp-time-1", "uid"))

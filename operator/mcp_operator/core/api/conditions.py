@@ -25,16 +25,18 @@ class Phase(StrEnum):
 
 
 class ConditionType(StrEnum):
-    """Types of `status.conditions`. Each is True, False or Unknown (not observed yet)."""
+    """Types of `status.conditions`. Each is True or False."""
 
     ACCEPTED = "Accepted"
-    """The spec is valid, what it refers to exists, and no foreign object stands in the way."""
+    """The spec is valid, what it refers to exists, and no foreign object stands in the way. About the next
+    pod: a server that runs goes on when a Secret or ConfigMap that it was started with is gone."""
     AVAILABLE = "Available"
     """The pod is up: its server process and its relay run."""
     VERIFIED = "Verified"
     """The MCP session with the process is initialised now and its tools are listed."""
     READY = "Ready"
-    """The summary: accepted, available and verified. `kubectl wait --for=condition=Ready` reads this one."""
+    """The summary: clients are served now. Available and Verified are True then; Accepted may be False,
+    since a running server is not stopped for it. `kubectl wait --for=condition=Ready` reads this one."""
     RECONCILING = "Reconciling"
     """Only present while True: the operator is on the way to what the spec asks for."""
     STALLED = "Stalled"
