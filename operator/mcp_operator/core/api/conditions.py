@@ -48,7 +48,6 @@ class ConditionStatus(StrEnum):
 
     TRUE = "True"
     FALSE = "False"
-    UNKNOWN = "Unknown"
 
 
 class Reason(StrEnum):
@@ -135,16 +134,12 @@ class Reason(StrEnum):
     """The connection between relay and process broke while the process runs."""
     RELAY_UNREACHABLE = "RelayUnreachable"
     """The relay does not answer the operator."""
-    SESSION_LOST = "SessionLost"
-    """A session that was initialised is gone."""
 
     # Ready and Events
     CONNECTED = "Connected"
     """Clients are served."""
     CREATED = "Created"
     """The pod was created."""
-    RECONNECTING = "Reconnecting"
-    """The connection is being restored; the process is left alone."""
     RECREATING = "Recreating"
     """The pod is being replaced."""
     BACKING_OFF = "BackingOff"

@@ -23,7 +23,7 @@ class Condition(Model):
     type: ConditionType
     """Accepted, Available, Verified, Ready, Reconciling or Stalled."""
     status: ConditionStatus
-    """True, False, or Unknown while nothing was observed."""
+    """True or False."""
     reason: ShortText
     """Why, as one stable word; docs/api.md lists them."""
     message: Message
