@@ -52,7 +52,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="port to serve; 0 takes a free one (default)")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve (default 127.0.0.1)")
     parser.add_argument("--token", help="bearer token that clients must send (default: none)")
-    parser.add_argument("--name", help="name of the server in messages (default: the command's)")
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name that clients may call this server by: NAME, NAME:PORT, *.SUFFIX or *; may be repeated "
+        "(default: localhost only)",
+    )
+    parser.add_argument("--name", help="name of the server in messages (default: the program's or package's)")
     parser.add_argument(
         "--call-timeout", type=float, default=30.0, metavar="SECONDS", help="limit of a call (default 30)"
     )
@@ -108,6 +116,7 @@ def _settings(options: argparse.Namespace, directory: Path, port: int) -> Settin
         state_dir=directory / "state",
         host=options.host,
         port=port,
+        allowed_hosts=tuple(options.allowed_host),
         call_timeout=options.call_timeout,
         max_message_bytes=options.max_message_bytes,
         client_capabilities=tuple(dict.fromkeys(options.client_capability)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import methods
+from mcp_sidecar.core import access, methods
 
 AUTH_KINDS = ("Bearer", "None")
 
@@ -65,7 +65,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         host=environment.get("MCP_RELAY_HOST", "0.0.0.0"),  # noqa: S104 - the pod's address
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
         admin_port=int(_number(environment, "MCP_RELAY_ADMIN_PORT", paths.ADMIN_PORT)),
-        allowed_hosts=tuple(environment.get(paths.ENV_ALLOWED_HOSTS, "").replace(",", " ").split()),
+        allowed_hosts=_hosts(environment),
         startup_timeout=_number(environment, paths.ENV_STARTUP_TIMEOUT, 120),
         call_timeout=_number(environment, paths.ENV_CALL_TIMEOUT, 30),
         idle_timeout=_number(environment, paths.ENV_IDLE_TIMEOUT, 7200),
@@ -73,6 +73,17 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
         client_capabilities=_capabilities(environment),
     )
+
+
+def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
+    names = environment.get(paths.ENV_ALLOWED_HOSTS, "").replace(",", " ").split()
+    try:
+        resolver = Path(environment.get("MCP_RELAY_RESOLV_CONF", "/etc/resolv.conf")).read_text(
+            "utf-8", "replace"
+        )
+    except OSError:
+        resolver = ""  # not in a pod: the usual domain is assumed
+    return access.in_cluster(names, resolver)
 
 
 def _capabilities(environment: Mapping[str, str]) -> tuple[str, ...]:

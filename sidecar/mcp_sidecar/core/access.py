@@ -6,6 +6,11 @@ from urllib.parse import urlsplit
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 JSON, SSE = "application/json", "text/event-stream"
+DEFAULT_DOMAIN = "cluster.local"
+_CURE = (
+    "call the server by its Service's name, or have the name added to spec.session.allowedHosts "
+    "(without a cluster: --allowed-host)"
+)
 
 
 def bearer_ok(header: bytes | None, expected: bytes) -> bool:
@@ -19,8 +24,8 @@ def bearer_ok(header: bytes | None, expected: bytes) -> bool:
 class HostRules:
     """Names a request may be addressed to, and may come from.
 
-    Entries: a name (any port), `name:port`, `*.suffix`, or `*` for every name. Loopback names are always
-    allowed: they are how `kubectl port-forward` arrives.
+    Entries: a name (any port), `name:port`, `*.suffix`, or `*` for every name; in a pod also `name.*`, see
+    `in_cluster`. Loopback names are always allowed: they are how `kubectl port-forward` arrives.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -44,14 +49,12 @@ class HostRules:
         """Why a request may not pass, in words that name the cure; None when it may."""
         name = (host or b"").decode("latin-1")
         if not self.allows(name):
-            return (
-                f"Host {name!r} is not allowed; use the Service's name or add the name to the allowed hosts"
-            )
+            return f"Host {name!r} is not allowed; {_CURE}"
         if origin is None:
             return None
         source = origin.decode("latin-1")
         if not self._origin_ok(source):
-            return f"Origin {source!r} is not allowed; add its host to the allowed hosts"
+            return f"Origin {source!r} is not allowed; {_CURE}"
         return None
 
     def _origin_ok(self, origin: str) -> bool:
@@ -60,6 +63,29 @@ class HostRules:
         except ValueError:
             return False
         return parts.scheme in ("http", "https") and bool(parts.netloc) and self.allows(parts.netloc)
+
+
+def in_cluster(names: Iterable[str], resolver: str) -> tuple[str, ...]:
+    """The names with each `name.*` replaced by the name under the cluster's own domains.
+
+    Not under any domain: whoever owns one could have `demo.default.svc.` under it point to this address, and
+    that is what a page in a browser needs to get in (DNS rebinding).
+
+    Args:
+        names: entries of `HostRules`.
+        resolver: the pod's resolv.conf, whose search list names the domain as `svc.DOMAIN`.
+
+    """
+    search = [line.split()[1:] for line in resolver.splitlines() if line.split()[:1] == ["search"]]
+    listed = [entry.rstrip(".").lower() for entry in (search[-1] if search else ())]
+    domains = [entry.removeprefix("svc.") for entry in listed if entry.startswith("svc.")]
+    found: dict[str, None] = {}
+    for name in names:
+        if name.endswith(".*"):
+            found |= dict.fromkeys(f"{name[:-2]}.{domain}" for domain in (*domains, DEFAULT_DOMAIN))
+        else:
+            found[name] = None
+    return tuple(found)
 
 
 def _without_port(authority: str) -> str:

@@ -68,7 +68,7 @@ async def test_only_known_hosts_are_served(make_pod: Any, host: str, allowed: bo
     assert reply.status_code == (200 if allowed else 403)
     if not allowed:
         assert host in reply.json()["error"]["message"]
-        assert "allowed hosts" in reply.json()["error"]["message"]
+        assert "spec.session.allowedHosts" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

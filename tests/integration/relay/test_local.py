@@ -13,6 +13,7 @@ import pytest
 from mcp import Client
 
 from relaykit.client import Client as RawClient
+from relaykit.client import body
 from relaykit.pod import SCRIPTED, free_port, launcher_path
 from relaykit.waiting import eventually
 
@@ -64,6 +65,18 @@ async def test_it_announces_its_url_as_one_json_line_and_leaves_no_process() -> 
         async with asyncio.timeout(10):
             assert await process.wait() == 0
         assert not [child for child in children if child.is_running()]
+
+
+async def test_it_may_be_called_by_the_names_it_was_given() -> None:
+    async with (
+        local("--allowed-host", "mine.example", "--allowed-host", "*.lan") as (_, url),
+        RawClient(url, None) as client,
+    ):
+        for host, status in (("mine.example:80", 200), ("a.lan", 200), ("other.example", 403)):
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t"}}
+            reply = await client.post(body("initialize", 1, **params), host=host)
+            assert reply.status_code == status
+        assert "--allowed-host" in reply.json()["error"]["message"]
 
 
 async def test_it_serves_before_the_servers_handshake() -> None:

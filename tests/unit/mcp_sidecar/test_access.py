@@ -76,6 +76,40 @@ def test_origins_are_allowed_by_their_host(origin: bytes, ok: bool) -> None:
     assert ok or origin.decode() in str(refusal)
 
 
+@pytest.mark.parametrize(
+    ("resolver", "names"),
+    [
+        ("search ns.svc.corp.example svc.corp.example corp.example node.example\nnameserver 10.0.0.1\n",
+         ("a", "d.ns.svc.corp.example", "d.ns.svc.cluster.local")),
+        ("search old.example\nsearch svc.CORP.example. svc.two.example\n",
+         ("a", "d.ns.svc.corp.example", "d.ns.svc.two.example", "d.ns.svc.cluster.local")),
+        ("search ns.svc.cluster.local svc.cluster.local cluster.local\n", ("a", "d.ns.svc.cluster.local")),
+        ("search\n# none\n", ("a", "d.ns.svc.cluster.local")),
+        ("", ("a", "d.ns.svc.cluster.local")),
+    ],
+)  # fmt: skip
+def test_a_services_name_is_allowed_under_the_clusters_own_domain_only(
+    resolver: str, names: tuple[str, ...]
+) -> None:
+    allowed = access.in_cluster(["a", "d.ns.svc.*"], resolver)
+    assert allowed == names
+    rules = access.HostRules(allowed)
+    for name in names:
+        assert rules.refusal(f"{name}:8080".encode(), f"http://{name}".encode()) is None
+    # What an attacker's domain could be made to look like.
+    assert rules.refusal(b"d.ns.svc.evil.example", None)
+    assert rules.refusal(b"a", b"http://d.ns.svc.cluster.local.evil.example")
+
+
+def test_a_refused_host_hears_of_a_cure_that_exists() -> None:
+    rules = access.HostRules(["demo"])
+    for refusal in (rules.refusal(b"elsewhere", None), rules.refusal(b"demo", b"http://elsewhere")):
+        assert refusal is not None
+        assert "'http://elsewhere'" in refusal or "'elsewhere'" in refusal
+        assert "spec.session.allowedHosts" in refusal
+        assert "--allowed-host" in refusal
+
+
 def test_a_star_allows_every_name() -> None:
     assert access.HostRules(["*"]).refusal(b"anything", b"https://anywhere.example") is None
 

@@ -31,9 +31,11 @@ def test_little_has_to_be_set_and_secrets_come_from_files(environment: dict[str,
     assert settings.client_capabilities == ()
 
 
-def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> None:
+def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "resolv.conf").write_text("search ns.svc.corp.example svc.corp.example\n")
     environment |= {
-        paths.ENV_ALLOWED_HOSTS: "a.example, b.example:80",
+        paths.ENV_ALLOWED_HOSTS: "a.example, b.example:80, demo.ns.svc.*",
+        "MCP_RELAY_RESOLV_CONF": str(tmp_path / "resolv.conf"),
         paths.ENV_STARTUP_TIMEOUT: "5",
         paths.ENV_CALL_TIMEOUT: "2.5",
         paths.ENV_IDLE_TIMEOUT: "7",
@@ -44,7 +46,8 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str]) -> N
         paths.ENV_CLIENT_CAPABILITIES: "sampling, elicitation",
     }
     settings = from_environment(environment)
-    assert settings.allowed_hosts == ("a.example", "b.example:80")
+    hosts = ("a.example", "b.example:80", "demo.ns.svc.corp.example", "demo.ns.svc.cluster.local")
+    assert settings.allowed_hosts == hosts
     assert (settings.startup_timeout, settings.call_timeout, settings.idle_timeout) == (5, 2.5, 7)
     assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
     assert settings.client_capabilities == ("sampling", "elicitation")
