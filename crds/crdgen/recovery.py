@@ -4,7 +4,7 @@ from typing import Final
 
 from mcp_operator.core.api.spec import Recovery, Session
 from mcp_operator.core.decide import ROWS
-from mcp_operator.core.rules import absence
+from mcp_operator.core.rules import absence, session
 
 _DEFAULTS: Final = Recovery()
 _STARTUP: Final = Session().startup_timeout_seconds
@@ -28,9 +28,9 @@ kills it, and a process that has ended never waits for a pod phase to follow.
 When the API server refuses the pod, its Service, its Secret or the deletion of an old pod, the same budget
 counts, with one attempt per retry: Pod Security, a webhook, a ResourceQuota, a LimitRange, a missing right of
 the operator, an invalid value (error phase `Admission`; the message names the object). A pod that runs goes
-on meanwhile. Three refusals cost nothing: a quota that only the predecessor's pod still fills (its end is waited for), a RuntimeClass that
-does not exist (error phase `Sandbox` at once, then the slow attempts), and a namespace that is being
-deleted.
+on meanwhile. Three refusals cost nothing: a quota that only the predecessor's pod still fills (its end is
+waited for), a RuntimeClass that does not exist (error phase `Sandbox` at once, then the slow attempts), and a
+namespace that is being deleted.
 
 ## The budget
 
@@ -43,6 +43,8 @@ deleted.
 - The count starts anew when the session was up for {stable} s without a break (`stableSeconds`), and at
   once when the spec, a referenced Secret or ConfigMap, or the annotation `mcp-session.dev/restartedAt`
   changes.
+- A connection that breaks again and again, each time within {holding} s, has to hold within
+  `session.startupTimeoutSeconds` of the first break (`status.recovery.dropsSince`).
 - What costs nothing: pulling an image, waiting for a node, a missing Secret or ConfigMap, a slow start
   within `session.startupTimeoutSeconds` ({startup} s), a pod that somebody deletes, a changed
   configuration, a broken connection.
@@ -80,4 +82,5 @@ def text() -> str:
         stable=_DEFAULTS.stable_seconds,
         startup=_STARTUP,
         calm=absence.CALM_SECONDS,
+        holding=session.HOLDING_SECONDS,
     )
