@@ -21,6 +21,7 @@ type options struct {
 	termGrace      time.Duration
 	terminationLog string
 	plainEnv       []string
+	parent         int // process whose end is the end of this one; 0: none
 	command        []string
 }
 
@@ -38,6 +39,7 @@ func parseOptions(args []string) (options, error) {
 	flags.DurationVar(&o.termGrace, "term-grace", 1500*time.Millisecond, "how long it may take after SIGTERM")
 	flags.StringVar(&o.terminationLog, "termination-log", defaultTerminationLog, "`file` for the termination message; empty: none")
 	flags.StringVar(&plain, "plain-env", "", "comma separated `names` of environment variables that are not secret")
+	flags.IntVar(&o.parent, "die-with-parent", 0, "`pid` of the process that started this one: when it ends, so does this one; 0: none")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -56,6 +58,8 @@ func (o *options) check() error {
 		return errors.New("no command given: mcp-launcher run --socket PATH -- COMMAND [ARGUMENT...]")
 	case o.maxLineBytes < 1 || o.bufferBytes < 1:
 		return fmt.Errorf("--max-line-bytes and --buffer-bytes must be positive")
+	case o.parent < 0:
+		return errors.New("--die-with-parent must not be negative")
 	case o.drain < 0 || o.stdinGrace < 0 || o.termGrace < 0:
 		return fmt.Errorf("durations must not be negative")
 	}

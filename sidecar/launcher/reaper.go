@@ -18,6 +18,17 @@ func becomeSubreaper() {
 	}
 }
 
+// followParent has the kernel send SIGTERM to this process when its parent ends. A parent that has ended before, so that
+// this process has another one by now, counts as one that ends now. It must be called by the main thread.
+func followParent(pid int) {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0); errno != 0 {
+		logf("cannot be told of the end of process %d: %v", pid, errno)
+	}
+	if os.Getppid() != pid {
+		signalProcess(os.Getpid(), syscall.SIGTERM)
+	}
+}
+
 // reap collects every child that ends, also adopted ones. It sends the status of the process pid, and closes none when
 // no descendant is left. Nothing else in this program may wait for children.
 func reap(pid int, status chan<- syscall.WaitStatus, none chan<- struct{}) {

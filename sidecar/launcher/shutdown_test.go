@@ -205,3 +205,37 @@ func TestPid1EndsWithEverythingInItsNamespace(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+func TestLauncherEndsWithItsParent(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "launcher")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &testLauncher{t: t, dir: dir, socket: dir + "/s", mark: "LAUNCHER_TEST=" + dir, exited: make(chan struct{})}
+	run.cmd = exec.Command("sh", "-c", `"$0" run --die-with-parent $$ --socket "$1" --termination-log "" -- cat & wait`,
+		os.Args[0], run.socket)
+	run.cmd.Env = append(os.Environ(), run.mark)
+	if err := run.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = run.cmd.Wait(); close(run.exited) }()
+	t.Cleanup(run.clean)
+	relay := run.connect()
+	run.signal(syscall.SIGKILL)
+	relay.event("terminating")
+	relay.drained()
+	if event := relay.event("exit"); event["exitCode"] != 0.0 {
+		t.Errorf("exit %v", event)
+	}
+	run.nothingLeft()
+}
+
+func TestLauncherWhoseParentIsGoneAlreadyEnds(t *testing.T) {
+	t.Parallel()
+	run := launch{command: fake("echo"), flags: []string{"--die-with-parent", "1"}}.start(t)
+	if code := run.wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	run.nothingLeft()
+}

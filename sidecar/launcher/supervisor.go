@@ -74,6 +74,9 @@ func run(opts options) exitFacts {
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGQUIT)
 	becomeSubreaper()
+	if opts.parent != 0 {
+		followParent(opts.parent)
+	}
 	if err := s.start(); err != nil {
 		return s.report(exitOfStart(err))
 	}

@@ -131,6 +131,7 @@ def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess
             "--max-line-bytes", str(settings.max_message_bytes),
             "--plain-env", names,
             "--termination-log", str(settings.state_dir.parent / "termination.json"),
+            "--die-with-parent", str(os.getpid()),
             "--", *command,
         ],
         stdin=subprocess.DEVNULL,

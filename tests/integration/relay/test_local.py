@@ -104,6 +104,20 @@ async def test_a_server_that_ignores_the_end_is_ended_too(tmp_path: Path) -> Non
         assert not [child for child in children if child.is_running()]
 
 
+async def test_a_relay_that_is_killed_leaves_no_process() -> None:
+    async with local() as (process, url):
+        async with RawClient(url, None) as client:
+            await client.connect()
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(children) == 2
+        process.kill()
+
+        async def gone() -> bool:
+            return not [child for child in children if child.is_running()]
+
+        await eventually(gone)
+
+
 @pytest.mark.parametrize(
     ("options", "launcher", "words"),
     [([], "/no/launcher", "MCP_LAUNCHER"), (["--host", "192.0.2.1"], None, "Cannot assign")],
