@@ -24,6 +24,8 @@ def start() -> int:
     except (KubeError, OSError) as error:  # no way to the API server, or a port that is taken
         sys.stderr.write(f"mcp-operator: {error}\n")
         return 1
+    except asyncio.CancelledError:  # SIGTERM before there was anything to end
+        return 0
     except KeyboardInterrupt:
         return 130
     return 0

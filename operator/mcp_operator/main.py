@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -180,6 +181,7 @@ def registry(operator: Operator) -> kopf.OperatorRegistry:
 
 async def run(settings: Settings) -> None:
     """Run until a signal or an error ends it."""
+    _end_by_signal()
     async with AsyncExitStack() as stack:
         kube = await stack.enter_async_context(kube_adapter.connected())
         operator = Operator(kube, settings)
@@ -197,6 +199,13 @@ async def run(settings: Settings) -> None:
         )
         # Without the audit nobody would notice deaf watches: then rather a new process.
         await tasks.together(watches, operator.audit.run())
+
+
+def _end_by_signal() -> None:
+    """Until kopf looks after signals itself: the first process of a container would not hear them at all."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def _now() -> datetime:

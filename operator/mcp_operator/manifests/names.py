@@ -40,6 +40,6 @@ def url(name: str, namespace: str) -> str:
 
 
 def hosts(name: str, namespace: str) -> tuple[str, ...]:
-    """Host names of the Service that clients in the cluster may use; `.*` stands for any cluster domain."""
+    """Host names of the Service for clients in the cluster; `.*` stands for the cluster's own domain."""
     short = service(name)
     return short, f"{short}.{namespace}", f"{short}.{namespace}.svc", f"{short}.{namespace}.svc.*"

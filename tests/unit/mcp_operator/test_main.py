@@ -1,7 +1,12 @@
 """The operator as a whole: it says what it waits for until it serves."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -41,6 +46,28 @@ class Api:
         nothing: tuple[Json, ...] = ()
         for found in nothing:
             yield found
+
+
+def test_an_operator_that_still_waits_ends_at_once_when_it_is_told_to(
+    tmp_path: Path, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{unused_tcp_port_factory()}"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "t"}}
+    kubeconfig = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "x"}
+    (tmp_path / "config").write_text(json.dumps(kubeconfig), encoding="utf-8")
+    environment = os.environ | {
+        "KUBECONFIG": str(tmp_path / "config"),
+        "MCP_OPERATOR_HEALTH_PORT": str(unused_tcp_port_factory()),
+        "MCP_OPERATOR_METRICS_PORT": str(unused_tcp_port_factory()),
+    }
+    command = [sys.executable, "-m", "mcp_operator"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("the API server does not answer" in line for line in process.stderr)
+        process.terminate()
+        rest = process.stderr.read()
+    assert (process.returncode, "Traceback" in rest) == (0, False), rest
 
 
 @pytest.mark.parametrize(
