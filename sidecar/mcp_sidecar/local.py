@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from mcp_sidecar import log, service
-from mcp_sidecar.core import methods
+from mcp_sidecar.core import methods, naming
 from mcp_sidecar.settings import Settings
 from mcp_sidecar.web.server import listen
 
@@ -25,9 +25,12 @@ class LauncherMissingError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Run until SIGTERM or SIGINT; gives the exit code."""
-    options = _parser().parse_args(arguments)
+    """Run until SIGTERM or SIGINT, or until the launcher ends, whose exit code this one is then."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command or not command[0]:
+        parser.error("write the server's command after --")
     log.configure()
     try:
         launcher = find_launcher()
@@ -37,11 +40,17 @@ def main(arguments: list[str]) -> int:
         return 2
     port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="mcp-relay-") as directory:
-        settings = _settings(options, Path(directory), port)
+        settings = _settings(options, command, Path(directory), port)
         process = _launch(launcher, settings, command)
+        pidfd = os.pidfd_open(process.pid)
         try:
-            return service.run(settings, listener, None, lambda: _announce(options.host, port))
+            code = service.run(
+                settings, listener, None, lambda: _announce(process, options.host, port), pidfd
+            )
+            ended = process.poll()
+            return code if ended is None else _exit_code(ended)
         finally:
+            os.close(pidfd)
             _end(process)
 
 
@@ -105,9 +114,9 @@ def find_launcher() -> str:
     return found
 
 
-def _settings(options: argparse.Namespace, directory: Path, port: int) -> Settings:
+def _settings(options: argparse.Namespace, command: list[str], directory: Path, port: int) -> Settings:
     return Settings(
-        server_name=options.name or Path(options.command[-1] if options.command else "server").name,
+        server_name=options.name or naming.server_name(command),
         server_uid=secrets.token_hex(8),
         signing_key=secrets.token_bytes(32),
         token=options.token.encode() if options.token else None,
@@ -140,10 +149,17 @@ def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess
     )  # fmt: skip
 
 
-def _announce(host: str, port: int) -> None:
+def _announce(process: subprocess.Popen[bytes], host: str, port: int) -> None:
+    if process.poll() is not None:
+        return  # there is nothing to be called; the launcher has said why
     shown = f"[{host}]" if ":" in host else host
     sys.stdout.write(json.dumps({"url": f"http://{shown}:{port}/mcp"}) + "\n")
     sys.stdout.flush()
+
+
+def _exit_code(returned: int) -> int:
+    """A process's exit code as a shell gives it: 128 and the signal's number for one that a signal ended."""
+    return returned if returned >= 0 else 128 - returned
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

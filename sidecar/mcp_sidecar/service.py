@@ -72,8 +72,12 @@ def run(
     listener: socket.socket,
     admin_listener: socket.socket | None,
     ready: Callable[[], None] = lambda: None,
+    companion: int | None = None,
 ) -> int:
-    """Run a relay until SIGTERM or SIGINT; gives the exit code, 1 after a defect of its own."""
+    """Run a relay until SIGTERM or SIGINT; gives the exit code, 1 after a defect of its own.
+
+    `companion` is the pidfd of a process without which there is nothing to serve: the relay ends with it.
+    """
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     _return_large_memory()
     # What was loaded by now lives for ever, and calls make few cycles: collect seldom.
@@ -86,12 +90,20 @@ def run(
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, service.stop)
+        if companion is not None:
+            loop.add_reader(companion, _companion_ended, companion, service)
         await service.run(ready)
         # The loop takes its handlers with it; a second signal must not end what is left of the way in a rush.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         return int(service.failed)
 
     return uvloop.run(main())
+
+
+def _companion_ended(companion: int, service: Service) -> None:
+    asyncio.get_running_loop().remove_reader(companion)  # it stays readable for ever
+    log.event("launcher_ended", logging.WARNING)
+    service.stop()
 
 
 def _return_large_memory() -> None:

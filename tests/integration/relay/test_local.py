@@ -104,6 +104,64 @@ async def test_a_server_that_ignores_the_end_is_ended_too(tmp_path: Path) -> Non
         assert not [child for child in children if child.is_running()]
 
 
+@pytest.mark.parametrize("command", [[], ["--"], ["--", ""]])
+async def test_a_missing_command_is_asked_for(command: list[str]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mcp_sidecar", "local", "--port", "0", *command),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "MCP_LAUNCHER": str(launcher_path())},
+    )
+    try:
+        async with asyncio.timeout(10):
+            output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    assert (process.returncode, output) == (2, b"")
+    assert "write the server's command after --" in errors.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["/no/such/program"], 127, "/no/such/program"),
+        (["/"], 126, "is a directory"),
+        ([sys.executable, "-c", "raise SystemExit(3)"], 3, "exited with code 3"),
+        ([sys.executable, str(SCRIPTED), "exit"], 3, "no licence"),
+    ],
+)
+async def test_a_server_that_ends_ends_the_relay_with_its_exit_code(
+    command: list[str], code: int, words: str
+) -> None:
+    async with local(command=command) as (process, _):
+        async with asyncio.timeout(10):
+            _, errors = await process.communicate()
+        assert process.returncode == code
+        assert words in errors.decode()
+        assert "Traceback (" not in errors.decode()
+
+
+async def test_a_launcher_that_is_killed_ends_the_relay_and_the_open_calls() -> None:
+    async with local() as (process, url), RawClient(url, None) as client:
+        await client.connect()
+        call = asyncio.create_task(client.call("sleep", 1, seconds=20))
+        assert (await client.call("echo", 2, text="x"))["result"]  # the server has both
+        (launcher,) = psutil.Process(process.pid).children()
+        launcher.kill()
+        assert (await call)["error"]["data"]["reason"] == "server_gone"
+        async with asyncio.timeout(10):
+            assert await process.wait() == 137
+
+
+async def test_a_server_is_named_after_its_program_in_messages() -> None:
+    async with local("--call-timeout", "0.1") as (_, url), RawClient(url, None) as client:
+        await client.connect()
+        answer = await client.call("sleep", seconds=5)
+        assert "server 'scripted.py'" in answer["error"]["message"]
+
+
 async def test_a_relay_that_is_killed_leaves_no_process() -> None:
     async with local() as (process, url):
         async with RawClient(url, None) as client:
