@@ -156,7 +156,8 @@ async def test_a_launcher_that_is_killed_ends_the_relay_and_the_open_calls() -> 
 
 
 async def test_a_server_is_named_after_its_program_in_messages() -> None:
-    async with local("--call-timeout", "0.1") as (_, url), RawClient(url, None) as client:
+    command = [sys.executable, str(SCRIPTED), "answer"]
+    async with local("--call-timeout", "0.1", command=command) as (_, url), RawClient(url, None) as client:
         await client.connect()
         answer = await client.call("sleep", seconds=5)
         assert "server 'scripted.py'" in answer["error"]["message"]
