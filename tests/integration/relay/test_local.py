@@ -147,7 +147,14 @@ async def test_a_launcher_that_is_killed_ends_the_relay_and_the_open_calls() -> 
     async with local() as (process, url), RawClient(url, None) as client:
         await client.connect()
         call = asyncio.create_task(client.call("sleep", 1, seconds=20))
-        assert (await client.call("echo", 2, text="x"))["result"]  # the server has both
+        asked = 0
+
+        async def the_server_has_it() -> bool:
+            nonlocal asked
+            asked += 1
+            return bool((await client.text("stats"))["received"].count("tools/call") > asked)
+
+        await eventually(the_server_has_it)
         (launcher,) = psutil.Process(process.pid).children()
         launcher.kill()
         assert (await call)["error"]["data"]["reason"] == "server_gone"
