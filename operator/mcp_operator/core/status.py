@@ -48,7 +48,7 @@ def compute(
         phase=plan.phase,
         conditions=conditions.compute(seen, plan, session is not None),
         image=context.image or None,
-        address=Address(url=context.url) if session else None,
+        address=Address(url=context.url) if session and plan.phase is Phase.CONNECTED else None,
         error=_error(seen, plan),
         recovery=_recovery(seen, plan),
         session=_session(seen, plan, session, created),

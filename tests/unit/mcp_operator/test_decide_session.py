@@ -138,6 +138,18 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         ErrorPhase.TRANSPORT,
     ),
     (
+        "a relay whose end the node tells of before a poll failed serves nobody",
+        lambda w: {"pods": (w.pod(ready=False, relay=w.terminated(137)),)},
+        "relay-ended: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a relay that the node starts again serves nobody yet",
+        lambda w: {"pods": (w.pod(ready=False, relay=w.waiting("CrashLoopBackOff")),)},
+        "relay-ended: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
         "a connected server needs nothing",
         lambda w: {},
         "connected: None -> Connected (Connected)",

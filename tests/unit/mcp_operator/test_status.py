@@ -134,16 +134,25 @@ def test_a_running_server_stays_ready_when_a_reference_vanishes_and_the_status_t
     }
 
 
-@pytest.mark.parametrize(
-    "relay",
-    [
-        lambda w: RelayView(w.report()),
-        lambda w: RelayView(w.report(), failures=1),
-        lambda w: RelayView(w.report(state="Dropped")),
-        lambda w: RelayView(w.report(toolCount=None)),
-        lambda w: w.connecting(),
-    ],
-)
+RELAYS = [
+    lambda w: RelayView(w.report()),
+    lambda w: RelayView(w.report(), failures=1),
+    lambda w: RelayView(w.report(state="Dropped")),
+    lambda w: RelayView(w.report(toolCount=None)),
+    lambda w: w.connecting(),
+]
+
+
+@pytest.mark.parametrize("relay", RELAYS)
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("reached", [True, False])
+def test_the_address_is_told_only_with_ready(world: Any, relay: Any, up: bool, reached: bool) -> None:
+    pod = world.pod(ready=up)
+    document = written(world.seen(relay=relay(world), pods=(pod,), reachable=reached))
+    assert ("address" in document) is short(document)["Ready"].startswith("True")
+
+
+@pytest.mark.parametrize("relay", RELAYS)
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("accepted", [True, False])
 def test_ready_is_true_only_with_available_and_verified(

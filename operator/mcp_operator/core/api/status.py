@@ -154,7 +154,7 @@ class MCPServerStatus(Model):
     image: Annotated[str, Field(max_length=1024)] | None = None
     """Image that the server runs from: `spec.image` or the operator's runtime image."""
     address: Address | None = None
-    """Where clients connect. Only while the session is initialised."""
+    """Where clients connect. Only while Ready is True."""
     error: ServerError | None = None
     """The last failure. Removed once the session was stable for `spec.recovery.stableSeconds`."""
     recovery: RecoveryStatus | None = None

@@ -7,6 +7,7 @@ from mcp_operator.core import backoff, failure, times
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
+from mcp_operator.core.observation import ContainerFacts, ContainerState
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.ending import startup_deadline
 from mcp_operator.core.rules.row import Case, Row, left_overs
@@ -48,6 +49,23 @@ def _unreachable(case: Case) -> Plan | None:
         failure=found,
         look_again=case.now + timedelta(seconds=POLL_SECONDS),
     )
+
+
+def _relay_ended(case: Case) -> Plan | None:
+    """The node may tell of the relay's end before a poll does: what it said last is no longer so."""
+    pod, told = case.seen.pod, case.seen.relay.status
+    if pod is None or told is None or told.state is not RelayState.CONNECTED or not _ended(pod.relay):
+        return None
+    found = _transport(case, Reason.RELAY_UNREACHABLE, "the relay has ended and is started again")
+    return replace(
+        _running(case, Phase.RECONNECTING, RecoveryAction.WAIT, found.reason, found.message),
+        failure=found,
+        look_again=case.now + timedelta(seconds=POLL_SECONDS),
+    )
+
+
+def _ended(relay: ContainerFacts) -> bool:
+    return relay.state in {ContainerState.WAITING, ContainerState.TERMINATED}
 
 
 def _unreachable_for_long(case: Case) -> Plan | None:
@@ -162,6 +180,12 @@ ROWS = (
         "reconnect: the relay restarts (its liveness probe), never the server",
         "no",
         _unreachable_for_long,
+    ),
+    Row(
+        "Running, the relay's container has ended",
+        "wait: the node starts it again, it takes up the same session",
+        "no",
+        _relay_ended,
     ),
     Row(
         "Running, transport dropped",
