@@ -3,7 +3,6 @@
 import asyncio
 import ctypes
 import gc
-import logging
 import signal
 import socket
 from collections.abc import Callable
@@ -74,7 +73,6 @@ def run(
     ready: Callable[[], None] = lambda: None,
 ) -> int:
     """Run a relay until SIGTERM or SIGINT; gives the exit code, 1 after a defect of its own."""
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     _return_large_memory()
     # What was loaded by now lives for ever, and calls make few cycles: collect seldom.
     gc.collect()
