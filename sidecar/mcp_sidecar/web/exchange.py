@@ -16,7 +16,10 @@ class Application(Protocol):
     """Bytes that the body of a request may have."""
 
     def refusal(self, head: Head) -> Reply | None:
-        """Why a request is refused before its body is read; None: it is served."""
+        """Why a request is refused before its body is read; None: it is served.
+
+        Depends on nothing but the head: of a head that passed, the next one with the same text passes, too.
+        """
 
     def serve(self, exchange: "Exchange") -> None:
         """Answer a request now or later: by one `reply` or `answer`, or by `open`, `send` and `end`."""
