@@ -48,6 +48,15 @@ async def test_a_head_that_comes_again_brings_its_own_body() -> None:
     ]  # fmt: skip
 
 
+async def test_a_head_among_others_is_not_taken_for_one_of_them() -> None:
+    peer = Peer()
+    for path in (b"/x", b"/y", b"/no"):
+        await peer.send(request(b"one", b"/x") + request(b"two", b"/y"))
+        await peer.send(request(b"one", b"/no") + request(b"two", b"/y"))
+        await peer.send(request(b"six", path))
+    assert [path for _, path, body in peer.application.seen if body == b"six"] == [b"/x", b"/y"]
+
+
 async def test_a_refused_head_is_refused_again() -> None:
     peer = Peer()
     for _ in range(3):
