@@ -105,7 +105,16 @@ class Peer:
 
     @property
     def statuses(self) -> list[int]:
-        return [int(status) for status in re.findall(rb"HTTP/1.1 (\d+) ", self.transport.written)]
+        """The statuses of the replies, all of which must be whole."""
+        found, rest = [], self.transport.written
+        while rest:
+            head, _, rest = rest.partition(b"\r\n\r\n")
+            status = re.match(rb"HTTP/1.1 (\d+) ", head)
+            assert status, head
+            found.append(int(status[1]))
+            size = re.search(rb"content-length: (\d+)", head)
+            rest = rest[int(size[1]) :] if size else rest
+        return found
 
 
 def request(body: bytes = b"", path: bytes = b"/", method: bytes = b"POST", *lines: bytes) -> bytes:
