@@ -22,19 +22,23 @@ const (
 	unheardStall = 50 * time.Millisecond
 )
 
-// conn is the connection of one relay. Its descriptor is blocking: reading costs one system call, and writing without
-// waiting is a flag of the call.
+// conn is the connection of one relay. Its descriptor does not block, and whoever waits for it waits in the runtime's
+// poller: a blocking call would hold a processor that the runtime then takes away and gives back, every time.
 type conn struct {
-	fd int
+	fd   int
+	file *os.File // of fd
+}
+
+func newConn(fd int) *conn {
+	return &conn{fd, os.NewFile(uintptr(fd), "connection of the relay")}
 }
 
 func (c *conn) write(p []byte, wait bool) (int, error) {
-	flags := syscall.MSG_NOSIGNAL
-	if !wait {
-		flags |= syscall.MSG_DONTWAIT
+	if wait {
+		return c.file.Write(p)
 	}
 	for {
-		n, err := syscall.SendmsgN(c.fd, p, nil, nil, flags)
+		n, err := syscall.SendmsgN(c.fd, p, nil, nil, syscall.MSG_NOSIGNAL|syscall.MSG_DONTWAIT)
 		if err != syscall.EINTR {
 			return n, err
 		}
@@ -125,10 +129,10 @@ func (b *bridge) serve() {
 
 // accept takes one connection.
 func (b *bridge) accept() error {
-	fd, _, err := syscall.Accept4(b.listener, syscall.SOCK_CLOEXEC)
+	fd, _, err := syscall.Accept4(b.listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
 	switch err {
 	case nil:
-		b.attach(&conn{fd})
+		b.attach(newConn(fd))
 		return nil
 	case syscall.EINTR, syscall.ECONNABORTED:
 		return nil
@@ -149,10 +153,7 @@ func (b *bridge) attach(c *conn) {
 func (b *bridge) receive(c *conn) {
 	buffer := make([]byte, readBytes)
 	for {
-		n, err := syscall.Read(c.fd, buffer)
-		if err == syscall.EINTR {
-			continue
-		}
+		n, err := c.file.Read(buffer)
 		if err != nil || n <= 0 {
 			break
 		}
@@ -165,7 +166,7 @@ func (b *bridge) receive(c *conn) {
 		b.stdin.adopt(nil)
 	}
 	b.mu.Unlock()
-	if err := syscall.Close(c.fd); err != nil {
+	if err := c.file.Close(); err != nil {
 		logf("close a connection: %v", err)
 	}
 	notify(b.gone)
@@ -191,14 +192,11 @@ func (b *bridge) connected() bool {
 }
 
 // pump forwards the server's stdout until it ends; the channel is closed then.
-func (b *bridge) pump(stdout int, done chan<- struct{}) {
+func (b *bridge) pump(stdout *os.File, done chan<- struct{}) {
 	defer close(done)
 	buffer := make([]byte, readBytes)
 	for {
-		n, err := syscall.Read(stdout, buffer)
-		if err == syscall.EINTR {
-			continue
-		}
+		n, err := stdout.Read(buffer)
 		b.out.mu.Lock()
 		if err != nil || n <= 0 {
 			b.framer.finish()

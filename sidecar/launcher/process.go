@@ -70,6 +70,15 @@ func startProcess(command []string) (*process, error) {
 	return &process{pid: pid, stdin: pipes[0][1], stdout: pipes[1][0], stderr: pipes[2][0]}, nil
 }
 
+// pipeEnd opens this side of a pipe for waiting in the runtime's poller. The flag belongs to this end: the server's own
+// end stays blocking.
+func pipeEnd(fd int, name string) (*os.File, error) {
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
 // lookUp finds the file of a command as a shell does.
 func lookUp(name, path string) (string, error) {
 	if strings.Contains(name, "/") {

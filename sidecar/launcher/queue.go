@@ -45,6 +45,7 @@ type control struct {
 type queue struct {
 	mu      sync.Mutex
 	changed sync.Cond // any change below
+	stalled sync.Cond // blocked came true; apart, so that a flush that goes through wakes nobody
 
 	limit                       int64 // bytes held, see hasRoom
 	base                        int64 // offset of the first byte of chunks[0]
@@ -62,6 +63,7 @@ type queue struct {
 func newQueue(limit int, onBroken func(sink, error)) *queue {
 	q := &queue{limit: int64(limit), onBroken: onBroken}
 	q.changed.L = &q.mu
+	q.stalled.L = &q.mu
 	go q.sendBlocked()
 	return q
 }
@@ -203,7 +205,9 @@ func (q *queue) flush() {
 	}
 	q.busy = true
 	q.pump(false)
-	if !q.blocked {
+	if q.blocked {
+		q.stalled.Signal()
+	} else {
 		q.busy = false
 	}
 	q.changed.Broadcast()
@@ -214,7 +218,7 @@ func (q *queue) sendBlocked() {
 	q.mu.Lock()
 	for {
 		for !q.blocked {
-			q.changed.Wait()
+			q.stalled.Wait()
 		}
 		q.pump(true)
 		q.blocked, q.busy = false, false

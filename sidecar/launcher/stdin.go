@@ -86,11 +86,11 @@ type pipeSink struct {
 }
 
 func newPipeSink(fd int) (*pipeSink, error) {
-	// The flag belongs to this end of the pipe: the server's own end stays blocking.
-	if err := syscall.SetNonblock(fd, true); err != nil {
+	file, err := pipeEnd(fd, "stdin of the server")
+	if err != nil {
 		return nil, err
 	}
-	s := &pipeSink{file: os.NewFile(uintptr(fd), "stdin of the server")}
+	s := &pipeSink{file: file}
 	raw, err := s.file.SyscallConn()
 	if err != nil {
 		return nil, err

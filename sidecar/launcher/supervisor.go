@@ -104,9 +104,13 @@ func (s *supervisor) start() error {
 	if err != nil {
 		return err
 	}
+	stdout, err := pipeEnd(s.process.stdout, "stdout of the server")
+	if err != nil {
+		return err
+	}
 	go reap(s.process.pid, s.status, s.none)
 	go s.stderr.run(s.process.stderr, containerLog)
-	go s.bridge.pump(s.process.stdout, s.stdoutEnded)
+	go s.bridge.pump(stdout, s.stdoutEnded)
 	go s.bridge.serve()
 	return nil
 }

@@ -78,7 +78,6 @@ def run(
 
     `companion` is the pidfd of a process without which there is nothing to serve: the relay ends with it.
     """
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     _return_large_memory()
     # What was loaded by now lives for ever, and calls make few cycles: collect seldom.
     gc.collect()

@@ -17,6 +17,7 @@ SERVER_ERROR = -32000
 TIMED_OUT = -32001
 
 NULL = b"null"
+_ID_TYPES = (str, int, float)
 # Answers above this size pass on without being parsed: parsing 32 MiB costs 100 ms and twice the memory.
 TRUSTED_BYTES = 65536
 
@@ -121,7 +122,7 @@ def _call(data: bytes, message: dict[str, Any]) -> Frame:
             raise FrameError(INVALID_PARAMS, "Invalid params: not an object")
         return Frame(Kind.NOTIFICATION, data, method, None, params or {}, 0, 0)
     value = message["id"]
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, _ID_TYPES):
         raise FrameError(INVALID_REQUEST, "Invalid request: the id is neither a string nor a number")
     start, end = jsontext.find_id(data, value)
     if params is None:

@@ -7,10 +7,12 @@ expression; `span` finds any member of a valid document, at the price of a secon
 """
 
 import json
+import json.scanner
 import re
 from typing import Any
 
 _DECODER = json.JSONDecoder()
+_SCAN = json.scanner.make_scanner(_DECODER)  # type: ignore[arg-type]  # typeshed names the wrong type
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 # Anchored at the start, and nothing but whole members before the id: so it is the outermost object's id.
@@ -41,7 +43,13 @@ def loads(data: bytes) -> Any:
 
     """
     try:
-        return json.loads(data.decode())
+        text = data.decode()
+        # Nearly all text is one value and nothing else: the scanner alone then does it in half the time.
+        try:
+            value, end = _SCAN(text, 0)
+        except StopIteration:
+            end = -1
+        return value if end == len(text) else _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise JsonError(str(error)) from error
 
@@ -53,7 +61,7 @@ def dumps(value: Any) -> bytes:
 
 def one_line(data: bytes) -> bytes:
     """The same document without characters at which a reader might split it."""
-    if _BREAKS.search(data) is None:
+    if b"\n" not in data and b"\r" not in data and b"\xe2\x80" not in data:
         return data
     return _BREAKS.sub(lambda found: _BREAK_TEXT[found[0]], data)
 

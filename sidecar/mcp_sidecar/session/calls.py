@@ -103,7 +103,7 @@ class Call:
 
     __slots__ = (
         "answer", "client", "id", "method", "on_result", "outbox", "outcome", "raw_id", "sse", "started",
-        "subject", "token", "waiter",
+        "subject", "token", "watcher",
     )  # fmt: skip
 
     def __init__(self, client: "Client", frame: frames.Frame, started: float, *, sse: bool) -> None:
@@ -124,7 +124,8 @@ class Call:
         self.outbox: Outbox | None = None
         self.on_result: Callable[[bool], None] | None = None
         """Called with True when the server answered with a result, with False at any other end."""
-        self.waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.watcher: Callable[[], None] | None = None
+        """Called once: when there is an answer, or before that an event to send."""
 
     def answered(self, line: Line, start: int, end: int, failed: bool) -> None:
         """The server's answer: `line` with the upstream id at [start:end]."""
@@ -160,7 +161,14 @@ class Call:
         self.wake()
         return delivered
 
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher` called, at once if there is something to see already."""
+        self.watcher = watcher
+        if self.answer is not None or self.outbox is not None:
+            self.wake()
+
     def wake(self) -> None:
         """Let whoever waits for the call look at it."""
-        if not self.waiter.done():
-            self.waiter.set_result(None)
+        watcher, self.watcher = self.watcher, None
+        if watcher is not None:
+            watcher()

@@ -93,16 +93,27 @@ class Relay:
         }
         return frames.error(raw_id, frames.SERVER_ERROR, "Session not found. Please reinitialize.", data)
 
-    async def call(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
-        """Start a client's request once the session with the server is up.
+    @property
+    def open(self) -> bool:
+        """Whether a call can be started without waiting."""
+        return self.upstream.state is State.CONNECTED and not self.upstream.link.congested
+
+    async def opened(self) -> None:
+        """Wait until calls can be started.
+
+        Raises:
+            RefusedError: they cannot.
+
+        """
+        await self.upstream.ready(READY_SECONDS)
+
+    def call(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
+        """Start a client's request; `open` was true just now.
 
         Raises:
             RefusedError: the request gets an error at once.
 
         """
-        upstream = self.upstream
-        if upstream.state is not State.CONNECTED or upstream.link.congested:
-            await upstream.ready(READY_SECONDS)
         if client.ended:
             raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
         return self.outbound.request(client, frame, sse=sse)

@@ -1,1 +1,1 @@
-"""The HTTP side: one bare ASGI application for clients, one for the operator, both on uvicorn."""
+"""The HTTP side: a port for clients and one for the operator, on HTTP/1.1 of their own."""

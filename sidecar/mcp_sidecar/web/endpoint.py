@@ -1,76 +1,80 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions."""
 
 import hmac
-from collections.abc import Callable
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions
+from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web import replies, streams
-from mcp_sidecar.web.replies import Headers, Receive, Scope, Send
+from mcp_sidecar.web.exchange import Exchange
 
 _ALLOW = [(b"allow", b"GET, POST, DELETE")]
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="mcp"')]
 _UNAUTHORIZED = b'{"error":"Unauthorized"}'
 _CACHE = 512
 _JSON_TYPE = b"application/json"
+_PATH = paths.MCP_PATH.encode()
 _NOT_FOUND = "Not found: the MCP endpoint is at /mcp"
+_ACCEPTED = Reply(202)
 
 
 class Endpoint:
-    """ASGI application of the port for clients."""
+    """Application of the port for clients."""
 
     def __init__(self, relay: Relay) -> None:
         settings = relay.settings
+        self.body_limit = settings.max_message_bytes
         self._relay = relay
         self._token = settings.token
         self._expected = b"Bearer " + (settings.token or b"")
         self._subject = "anonymous" if settings.token is None else "bearer"
-        self._limit = settings.max_message_bytes
         self._hosts = access.HostRules(settings.allowed_hosts)
         # The same few header values come with every request; what was decided about them is kept.
         self._host_cache: dict[tuple[bytes | None, bytes | None], str | None] = {}
         self._accept_cache: dict[bytes | None, frozenset[str]] = {}
         self._revisions = {revision.encode() for revision in revisions.LEGACY}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        headers: Headers = dict(scope["headers"])
+    # Before the body is read.
+
+    def refusal(self, head: Head) -> Reply | None:
+        """Why a request may not pass; None when it may."""
+        headers = head.headers
         if self._token is not None and not self._authorized(headers.get(b"authorization")):
-            await self._refused(send, 401, "unauthorized")
-            return
+            return self.problem(401, "unauthorized", "")
         key = (headers.get(b"host"), headers.get(b"origin"))
         foreign = self._host_cache[key] if key in self._host_cache else self._check_host(key)
         if foreign is not None:
-            await self._refused(send, 403, "host_or_origin", f"Forbidden: {foreign}")
-        elif scope["path"] != paths.MCP_PATH:
-            await self._refused(send, 404, "path", _NOT_FOUND)
-        else:
-            await self._route(scope, headers, receive, send)
+            return self.problem(403, "host_or_origin", f"Forbidden: {foreign}")
+        if head.path != _PATH:
+            return self.problem(404, "path", _NOT_FOUND)
+        return self._unfit(head)
 
-    async def _route(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        method = scope["method"]
+    def _unfit(self, head: Head) -> Reply | None:
+        method, headers = head.method, head.headers
         version = headers.get(b"mcp-protocol-version")
-        if method not in ("POST", "GET", "DELETE"):
-            await self._refused(send, 405, "method", "Method not allowed", _ALLOW)
-        elif version is not None and version not in self._revisions:
+        if method not in (b"POST", b"GET", b"DELETE"):
+            return self.problem(405, "method", "Method not allowed")
+        if version is not None and version not in self._revisions:
             known = ", ".join(revisions.LEGACY)
             shown = version[:64].decode("latin-1")
-            await self._refused(
-                send, 400, "version", f"Bad request: protocol version {shown!r} is none of {known}"
-            )
-        elif method == "POST":
-            await self._post(scope, headers, receive, send)
-        else:
-            client = await self._client(headers, send, frames.NULL)
-            if client is not None and method == "GET":
-                await self._get(client, scope, headers, receive, send)
-            elif client is not None:
-                self._relay.end(client)
-                await replies.plain(send, 200)
+            return self.problem(400, "version", f"Bad request: protocol version {shown!r} is none of {known}")
+        if method == b"POST":
+            return self._unfit_post(head)
+        return None
+
+    def _unfit_post(self, head: Head) -> Reply | None:
+        headers = head.headers
+        if not self._accepts(headers.get(b"accept")):
+            text = "Not acceptable: accept application/json and text/event-stream"
+            return self.problem(406, "accept", text)
+        content_type = headers.get(b"content-type")
+        if content_type != _JSON_TYPE and not access.is_json(content_type):
+            return self.problem(415, "content_type", "Unsupported media type: send application/json")
+        return None
 
     def _authorized(self, header: bytes | None) -> bool:
         if header is not None and hmac.compare_digest(header, self._expected):
@@ -91,121 +95,123 @@ class Endpoint:
             kinds = self._accept_cache[header] = access.accepted(header)
         return kinds
 
-    async def _refused(
-        self,
-        send: Send,
-        status: int,
-        reason: str,
-        text: str = "",
-        headers: list[tuple[bytes, bytes]] | None = None,
-    ) -> None:
+    def problem(self, status: int, reason: str, text: str) -> Reply:
+        """A refusal, counted; its body is a JSON-RPC error without id."""
         self._relay.metrics.count("mcp_relay_requests_refused", reason)
         if status == 401:
-            await replies.plain(send, 401, _UNAUTHORIZED, _CHALLENGE)
-        else:
-            await replies.refuse(send, status, text, headers=headers or ())
+            return Reply(401, _UNAUTHORIZED, _CHALLENGE)
+        body = frames.error(frames.NULL, frames.SERVER_ERROR, text)
+        return Reply(status, body, _ALLOW if status == 405 else ())
 
-    async def _client(self, headers: Headers, send: Send, raw_id: bytes) -> Client | None:
+    # With the body.
+
+    def serve(self, exchange: Exchange) -> None:
+        """Serve a request that was not refused."""
+        method = exchange.head.method
+        if method == b"POST":
+            self._post(exchange)
+            return
+        client = self._client(exchange, frames.NULL)
+        if client is not None and method == b"GET":
+            self._get(client, exchange)
+        elif client is not None:
+            self._relay.end(client)
+            exchange.reply(Reply(200))
+
+    def _client(self, exchange: Exchange, raw_id: bytes) -> Client | None:
         """The session the request belongs to; None: the reply was an error."""
-        sid = headers.get(b"mcp-session-id")
+        sid = exchange.head.headers.get(b"mcp-session-id")
         if sid is None:
-            await self._refused(send, 400, "no_session", "Bad request: the header Mcp-Session-Id is missing")
+            text = "Bad request: the header Mcp-Session-Id is missing"
+            exchange.reply(self.problem(400, "no_session", text))
             return None
         try:
             client = self._relay.find(sid.decode("latin-1"), self._subject)
         except RefusedError as refusal:
-            await replies.plain(send, refusal.status, refusal.body(raw_id))
+            exchange.reply(Reply(refusal.status, refusal.body(raw_id)))
             return None
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
-            await replies.plain(send, 404, self._relay.session_gone(raw_id))
+            exchange.reply(Reply(404, self._relay.session_gone(raw_id)))
         return client
 
-    async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        kinds = self._accepts(headers.get(b"accept"))
-        if not kinds:
-            await self._refused(
-                send, 406, "accept", "Not acceptable: accept application/json and text/event-stream"
-            )
-            return
-        content_type = headers.get(b"content-type")
-        if content_type != _JSON_TYPE and not access.is_json(content_type):
-            await self._refused(send, 415, "content_type", "Unsupported media type: send application/json")
-            return
+    def _post(self, exchange: Exchange) -> None:
         try:
-            body = await replies.read_body(receive, headers, self._limit)
-        except ConnectionResetError:
-            return
-        if body is None:
-            text = f"Content too large: a message may have {self._limit} bytes"
-            await self._refused(send, 413, "too_large", text)
-            return
-        try:
-            frame = frames.parse(body)
+            frame = frames.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
-            await replies.plain(send, 400, frames.error(error.raw_id, error.code, str(error)))
-            return
-        await self._frame(frame, kinds, scope, headers, send)
-
-    async def _frame(
-        self, frame: frames.Frame, kinds: frozenset[str], scope: Scope, headers: Headers, send: Send
-    ) -> None:
-        if frame.method == "initialize" and frame.kind is frames.Kind.REQUEST:
-            await self._initialize(frame, send)
+            exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))
             return
         is_request = frame.kind is frames.Kind.REQUEST
-        client = await self._client(headers, send, frame.raw_id if is_request else frames.NULL)
+        if is_request and frame.method == "initialize":
+            exchange.spawn(self._initialize(exchange, frame))
+            return
+        client = self._client(exchange, frame.raw_id if is_request else frames.NULL)
         if client is None:
             return
         if not is_request:
             self._relay.tell(client, frame)
-            await replies.plain(send, 202)
-            return
-        try:
-            call = await self._relay.call(client, frame, sse=access.SSE in kinds)
-        except RefusedError as refusal:
-            self._relay.metrics.count("mcp_relay_requests_refused", "answered_by_relay")
-            await replies.plain(send, refusal.status, refusal.body(frame.raw_id))
-            return
-        await self._reply(call, kinds, scope, send)
+            exchange.reply(_ACCEPTED)
+        elif self._relay.open:
+            self._call(exchange, client, frame)
+        else:
+            exchange.spawn(self._call_when_open(exchange, client, frame))
 
-    async def _reply(self, call: Call, kinds: frozenset[str], scope: Scope, send: Send) -> None:
-        if call.answer is None:
-            await call.waiter
-        if call.outbox is None and access.JSON in kinds:
-            self._relay.finished(call)
-            await replies.answer(send, call.answer or ())
+    async def _call_when_open(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
+        try:
+            await self._relay.opened()
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frame)
             return
-        if not await streams.reply(call, send, _abort(scope)):
+        self._call(exchange, client, frame)
+
+    def _call(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
+        kinds = self._accepts(exchange.head.headers.get(b"accept"))
+        try:
+            call = self._relay.call(client, frame, sse=access.SSE in kinds)
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frame)
+            return
+        json = access.JSON in kinds
+        call.watch(lambda: self._reply(exchange, call, json=json))
+
+    def _refuse(self, exchange: Exchange, refusal: RefusedError, frame: frames.Frame) -> None:
+        self._relay.metrics.count("mcp_relay_requests_refused", "answered_by_relay")
+        exchange.reply(Reply(refusal.status, refusal.body(frame.raw_id)))
+
+    def _reply(self, exchange: Exchange, call: Call, *, json: bool) -> None:
+        """The call has its answer, or an event to send before it."""
+        if call.outbox is None and call.answer is not None and json:
+            self._relay.finished(call)
+            replies.answer(exchange, call.answer)
+        else:
+            exchange.spawn(self._stream(exchange, call))
+
+    async def _stream(self, exchange: Exchange, call: Call) -> None:
+        if not await streams.reply(call, exchange):
             self._relay.metrics.count("mcp_relay_streams_dropped", "call")
         self._relay.finished(call)
 
-    async def _initialize(self, frame: frames.Frame, send: Send) -> None:
+    async def _initialize(self, exchange: Exchange, frame: frames.Frame) -> None:
         try:
             sid, body = await self._relay.initialize(frame, self._subject)
         except RefusedError as refusal:
-            await replies.plain(send, refusal.status, refusal.body(frame.raw_id))
+            exchange.reply(Reply(refusal.status, refusal.body(frame.raw_id)))
             return
-        await replies.plain(send, 200, body, [(b"mcp-session-id", sid.encode())])
+        exchange.reply(Reply(200, body, [(b"mcp-session-id", sid.encode())]))
 
-    async def _get(
-        self, client: Client, scope: Scope, headers: Headers, receive: Receive, send: Send
-    ) -> None:
-        if access.SSE not in self._accepts(headers.get(b"accept")):
-            await self._refused(send, 406, "accept", "Not acceptable: accept text/event-stream")
-            return
-        if self._relay.upstream.state is State.TERMINATING:
-            await self._refused(send, 503, "terminating", "The server is shutting down")
-            return
+    def _get(self, client: Client, exchange: Exchange) -> None:
+        if access.SSE not in self._accepts(exchange.head.headers.get(b"accept")):
+            exchange.reply(self.problem(406, "accept", "Not acceptable: accept text/event-stream"))
+        elif self._relay.upstream.state is State.TERMINATING:
+            exchange.reply(self.problem(503, "terminating", "The server is shutting down"))
+        else:
+            exchange.spawn(self._session(client, exchange))
+
+    async def _session(self, client: Client, exchange: Exchange) -> None:
         outbox = self._relay.open_stream(client)
         try:
-            if not await streams.session(outbox, receive, send, _abort(scope)):
+            if not await streams.session(outbox, exchange):
                 self._relay.metrics.count("mcp_relay_streams_dropped", "session")
         finally:
             self._relay.close_stream(client, outbox)
-
-
-def _abort(scope: Scope) -> Callable[[], None]:
-    abort: Callable[[], None] = scope.get("extensions", {}).get(replies.ABORT, lambda: None)
-    return abort

@@ -117,11 +117,12 @@ async def test_whoever_waits_for_a_call_is_woken_whatever_follows_from_its_end(t
     frame = frames.parse(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
     call = Call(client, frame, 0.0, sse=True)
     assert call.tell((b"news",))
-    call.waiter = asyncio.get_running_loop().create_future()
+    woken: list[bool] = []
+    call.watcher = lambda: woken.append(True)
     call.on_result = fails
     with pytest.raises(OSError, match="no room"):
         call.finish((b"answer",), "ok")
-    assert call.waiter.done()
+    assert woken == [True]
     assert call.outbox is not None
     assert call.outbox.closed
 
