@@ -33,8 +33,8 @@ class Kind:
     """One kind of fault.
 
     `extra`: seconds that recovery may take beyond backoff and one pod start. `weight`: how often it is drawn.
-    `short`: whether the short form has it. `dark`: while it lasts neither clients nor the operator can see the
-    pod, so that no status about it is a lie. `blind`: while it lasts the operator or the API server is away.
+    `short`: whether the short form has it. `dark`: while it lasts neither clients nor the operator can see
+    the pod, so that no status about it is a lie. `blind`: the operator or the API server is away meanwhile.
     """
 
     name: str
