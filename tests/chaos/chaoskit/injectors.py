@@ -13,7 +13,7 @@ from pathlib import Path
 from chaoskit import load
 from chaoskit.calls import Outcome
 from chaoskit.truth import Span
-from chaoskit.world import Json, Target, World, child_of, pid_of
+from chaoskit.world import Json, Target, World, child_of, pid_of, secret_of
 from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.leanmcp import HttpError, RpcError
@@ -206,8 +206,8 @@ async def remove_image(world: World, target: Target) -> float:
 async def rotate_secret(world: World, target: Target) -> float:
     """Change the value of a Secret that the server's environment comes from."""
     target.secret_value = f"value-{time.monotonic_ns()}"
-    change = {"stringData": {target.name: target.secret_value}}
-    await world.kube.merge(k.SECRETS, world.namespace, "rotating", change)
+    change = {"stringData": {"value": target.secret_value}}
+    await world.kube.merge(k.SECRETS, world.namespace, secret_of(target), change)
     return time.monotonic()
 
 

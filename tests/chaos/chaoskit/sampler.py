@@ -14,7 +14,7 @@ from chaoskit import load
 from chaoskit.calls import Outcome
 from chaoskit.facts import LIMIT_OF_CORPSES, of_status
 from chaoskit.truth import INTERVAL, Sample
-from chaoskit.world import Target, World, epoch_of, label_of
+from chaoskit.world import Target, World, epoch_of
 from clusterkit import kube as k
 from clusterkit.leanmcp import McpClient
 from clusterkit.servers import SERVER_LABEL
@@ -92,7 +92,7 @@ class Sampler:
 
     def _compare(self, sample: Sample, target: Target, items: dict[str, Json], pods: list[Json]) -> Sample:
         item = items.get(target.name, {})
-        own = [pod for pod in pods if pod["metadata"]["labels"][SERVER_LABEL] == label_of(target.name)]
+        own = [pod for pod in pods if pod["metadata"]["labels"][SERVER_LABEL] == target.name]
         self._count_corpses(target.name, own)
         newest = max(own, key=epoch_of, default=None)
         going = newest is None or "deletionTimestamp" in newest["metadata"]

@@ -88,13 +88,8 @@ class World:
 
     async def newest_pod(self, target: Target) -> Json | None:
         """The pod with the highest epoch."""
-        pods = await self.kube.list(k.PODS, self.namespace, f"{SERVER_LABEL}={label_of(target.name)}")
+        pods = await self.kube.list(k.PODS, self.namespace, f"{SERVER_LABEL}={target.name}")
         return max(pods, key=epoch_of, default=None)
-
-
-def label_of(name: str) -> str:
-    """The value of the label that a server's pods carry."""
-    return f"mcp-{name}"
 
 
 def epoch_of(pod: Json) -> int:
@@ -135,14 +130,18 @@ async def make(kube: k.Kube, namespace: str, names: list[str], outage: float) ->
     folder.chmod(0o1777)
     world = World(kube, namespace, folder, outage)
     await _journal_volume(world)
-    await kube.apply(k.SECRETS, namespace, manifests.secret("rotating", value="first"))
     for name in names:
-        world.targets[name] = await _apply(world, name)
+        await apply(world, name)
     for target in world.targets.values():
-        await target.server.ready(within=60)
-        target.endpoint = await target.server.endpoint()
-        target.token = await target.server.token()
+        await await_ready(target)
     return world
+
+
+async def await_ready(target: Target) -> None:
+    """Wait until it is Ready, and learn how to reach it."""
+    await target.server.ready(within=60)
+    target.endpoint = await target.server.endpoint()
+    target.token = await target.server.token()
 
 
 async def _journal_volume(world: World) -> None:
@@ -170,14 +169,16 @@ async def _journal_volume(world: World) -> None:
     await world.kube.apply(CLAIM_KIND, world.namespace, claim)
 
 
-async def _apply(world: World, name: str) -> Target:
+async def apply(world: World, name: str, options: tuple[str, ...] = ()) -> Target:
+    """Apply one server, with an image name and a Secret of its own; `options` go to its command."""
     image = f"localhost/mcpserver-operator/testserver:chaos-{name}-{secrets.token_hex(3)}"
     await asyncio.to_thread(node.tag_image, manifests.test_image(), image)
     target = Target(name, Server(world.kube, world.namespace, name), image, world.folder / name)
-    variable = {"secretKeyRef": {"name": "rotating", "key": name}}
-    await world.kube.merge(k.SECRETS, world.namespace, "rotating", {"stringData": {name: "first"}})
+    world.targets[name] = target
+    await world.kube.apply(k.SECRETS, world.namespace, manifests.secret(secret_of(target), value="first"))
+    variable = {"secretKeyRef": {"name": secret_of(target), "key": "value"}}
     await target.server.apply(
-        COMMANDS[name],
+        (*COMMANDS[name], *options),
         image=image,
         resources=MEMORY,
         volumes=VOLUMES,
@@ -188,12 +189,25 @@ async def _apply(world: World, name: str) -> Target:
     return target
 
 
+def secret_of(target: Target) -> str:
+    """The name of the Secret that a server's environment comes from."""
+    return f"{target.name}-value"
+
+
+async def drop(world: World, target: Target) -> None:
+    """Remove one server."""
+    del world.targets[target.name]
+    await target.server.delete()
+    await world.kube.gone(k.MCPSERVERS, world.namespace, target.name, within=60)
+    for pod in await world.kube.list(k.PODS, world.namespace, f"{SERVER_LABEL}={target.name}"):
+        await world.kube.gone(k.PODS, world.namespace, pod["metadata"]["name"], within=60)
+    await asyncio.to_thread(node.remove_image, target.image)
+
+
 async def remove(world: World) -> None:
     """Remove what was made; the namespace is the caller's."""
-    for target in world.targets.values():
-        await target.server.delete()
-        await world.kube.gone(k.MCPSERVERS, world.namespace, target.name, within=60)
-        await asyncio.to_thread(node.remove_image, target.image)
+    for target in list(world.targets.values()):
+        await drop(world, target)
     await world.kube.delete(CLAIM_KIND, world.namespace, "journal")
     await world.kube.delete(VOLUME_KIND, "", world.namespace)
     shutil.rmtree(world.folder, ignore_errors=True)
