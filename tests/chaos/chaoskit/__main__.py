@@ -42,7 +42,8 @@ async def run(options: argparse.Namespace) -> report.Findings:
     namespace = await asyncio.to_thread(node.make_namespace, "chaos")
     async with k.Kube(k.kubeconfig_path()) as kube:
         made = await world.make(kube, namespace, list(options.servers), outage)
-        say("servers are Ready")
+        starts = ", ".join(f"{name} {made.targets[name].start_seconds:.1f} s" for name in made.targets)
+        say(f"servers are Ready: {starts}")
         try:
             return await campaign.run(made, rounds, options.seed, CLIENTS, say)
         finally:

@@ -64,7 +64,7 @@ class Campaign:
     ) -> None:
         """Wait for what has to follow for one server, and hold it against the promise."""
         target = self.world.targets[name]
-        bound = facts.bound(kind, before)
+        bound = facts.bound(kind, before, target.start_seconds)
         if not kind.new_pod:
             await asyncio.sleep(max(0.0, over + SETTLE_SECONDS - time.monotonic()))
         seconds = await self._until_ready(kind, before, target, over, bound)

@@ -5,7 +5,9 @@ from typing import Any
 
 from chaoskit.kinds import Effect, Kind
 
+# A pod start takes what it took at the beginning of the run and a little, but is never held to less than this.
 POD_START_SECONDS = 10.0
+SLACK_SECONDS = 5.0
 BACKOFF = (2, 4, 8)
 # The node restarts the same container at once, then after 10 s, 20 s, 40 s, at most 5 minutes.
 RESTART_SECONDS = 10.0
@@ -49,9 +51,12 @@ def for_bystander(kind: Kind) -> Kind:
     return kind if kind.effect is Effect.REPLACED else replace(kind, effect=Effect.UNTOUCHED)
 
 
-def bound(kind: Kind, before: Facts) -> float:
-    """Seconds within which the server must be Ready again after the disturbance is over."""
-    seconds = POD_START_SECONDS + kind.extra
+def bound(kind: Kind, before: Facts, pod_start: float) -> float:
+    """Seconds within which the server must be Ready again after the disturbance is over.
+
+    `pod_start`: how long its pod took to become Ready when all servers of the run were started at once.
+    """
+    seconds = max(POD_START_SECONDS, pod_start + SLACK_SECONDS) + kind.extra
     if kind.effect is Effect.RECREATED:
         seconds += BACKOFF[min(before.failures, len(BACKOFF) - 1)]
     if kind.effect is Effect.RELAY_RESTARTED and before.relay_restarts:

@@ -139,7 +139,8 @@ def connected_socket(pid: int) -> int:
     """The launcher's file number of its connection to the relay. Raises FaultError if there is none."""
     table = Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]
     rows = [line.split() for line in table]
-    inodes = {row[6] for row in rows if row[5] == "03" and row[-1].endswith("server.sock")}
+    # Connected, and with the name that the launcher's socket had when it was made.
+    inodes = {row[6] for row in rows if row[5] == "03" and "server.sock" in row[-1]}
     for file in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
             if str(file.readlink()).removeprefix("socket:[").removesuffix("]") in inodes:

@@ -54,6 +54,9 @@ class Target:
     journal: Path
     endpoint: Endpoint = NOWHERE
     token: str = ""
+    applied: float = 0.0
+    start_seconds: float = 0.0
+    """From the apply to Ready, while the other servers of the run started as well."""
     secret_value: str = "first"
 
 
@@ -132,14 +135,14 @@ async def make(kube: k.Kube, namespace: str, names: list[str], outage: float) ->
     await _journal_volume(world)
     for name in names:
         await apply(world, name)
-    for target in world.targets.values():
-        await await_ready(target)
+    await asyncio.gather(*(await_ready(target) for target in world.targets.values()))
     return world
 
 
 async def await_ready(target: Target) -> None:
     """Wait until it is Ready, and learn how to reach it."""
-    await target.server.ready(within=60)
+    await target.server.ready(within=90)
+    target.start_seconds = time.monotonic() - target.applied
     target.endpoint = await target.server.endpoint()
     target.token = await target.server.token()
 
@@ -174,6 +177,7 @@ async def apply(world: World, name: str, options: tuple[str, ...] = ()) -> Targe
     image = f"localhost/mcpserver-operator/testserver:chaos-{name}-{secrets.token_hex(3)}"
     await asyncio.to_thread(node.tag_image, manifests.test_image(), image)
     target = Target(name, Server(world.kube, world.namespace, name), image, world.folder / name)
+    target.applied = time.monotonic()
     world.targets[name] = target
     await world.kube.apply(k.SECRETS, world.namespace, manifests.secret(secret_of(target), value="first"))
     variable = {"secretKeyRef": {"name": secret_of(target), "key": "value"}}

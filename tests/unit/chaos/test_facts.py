@@ -77,12 +77,16 @@ def test_recovery_is_over_when_what_must_follow_has_followed(
 
 @pytest.mark.parametrize(("failures", "seconds"), [(0, 12), (1, 14), (2, 18), (3, 18)])
 def test_a_lost_server_may_take_its_backoff_and_one_pod_start(failures: int, seconds: float) -> None:
-    assert facts.bound(RECREATED, replace(BEFORE, failures=failures)) == seconds
+    assert facts.bound(RECREATED, replace(BEFORE, failures=failures), 2.0) == seconds
 
 
 @pytest.mark.parametrize(("restarts", "seconds"), [(0, 10), (1, 20), (2, 30), (3, 50), (9, 310)])
 def test_a_killed_relay_may_take_what_the_node_makes_it_wait(restarts: int, seconds: float) -> None:
-    assert facts.bound(RELAY, replace(BEFORE, relay_restarts=restarts)) == seconds
+    assert facts.bound(RELAY, replace(BEFORE, relay_restarts=restarts), 2.0) == seconds
+
+
+def test_a_slow_pod_start_is_taken_as_it_was_at_the_beginning() -> None:
+    assert facts.bound(RECREATED, BEFORE, 12.0) == 2 + 12 + facts.SLACK_SECONDS
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
