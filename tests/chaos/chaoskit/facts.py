@@ -5,7 +5,7 @@ from typing import Any
 
 from chaoskit.kinds import Effect, Kind
 
-# A pod start takes what it took at the beginning of the run and a little, but is never held to less than this.
+# What it took at the beginning of the run and a little, but nothing is held to less than this.
 POD_START_SECONDS = 10.0
 SLACK_SECONDS = 5.0
 BACKOFF = (2, 4, 8)
