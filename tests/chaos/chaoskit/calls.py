@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+MAX_DETAIL = 120
+
 
 class Outcome(StrEnum):
     """What the client got."""
@@ -66,6 +68,8 @@ class Judgement:
     lost: int = 0
     longest: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    """How often each text came, cut, by server."""
     complaints: list[str] = field(default_factory=list)
 
     def say(self, call: Call, text: str) -> None:
@@ -83,6 +87,8 @@ def judge(calls: Iterable[Call], journal: Iterable[str]) -> Judgement:
         known.add(call.token)
         found.calls += 1
         found.outcomes[call.outcome.value] += 1
+        if call.detail:
+            found.errors[f"{call.server}: {call.outcome}: {call.detail[:MAX_DETAIL]}"] += 1
         found.longest = max(found.longest, call.ended - call.sent)
         if call.outcome is Outcome.LOST:
             found.lost += 1

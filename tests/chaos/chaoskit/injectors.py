@@ -22,6 +22,7 @@ from devcluster import layout
 
 Injector = Callable[[World, Target], Awaitable[float]]
 CUT_SECONDS = 5.0
+MEMORY_SECONDS = 30.0
 CUT_TABLE = "mcp_chaos"
 # The name of the kernel's call to take a copy of another process's open file; no library has it.
 PIDFD_GETFD = 438
@@ -74,28 +75,32 @@ async def hang_relay(world: World, target: Target) -> float:
     return time.monotonic()
 
 
-async def tool_fault(target: Target, tool: str, **arguments: object) -> float:
-    """Call a tool that ends its server. The call must fail, within the limit, and say that."""
+async def exit_zero(world: World, target: Target) -> float:
+    """The server ends by itself, content, in the middle of a call; that must be answered with an error."""
     client = load.client_of(target)
     await client.connect()
     started = time.monotonic()
     try:
-        await client.call(tool, **arguments)
+        await client.call("die", code=0)
     except (RpcError, HttpError):
         return started
     except (OSError, EOFError) as error:
         raise FaultError(f"{target.name}: the deadly call got no answer: {error!r}") from error
-    raise FaultError(f"{target.name}: {tool} was answered, the server lives")
-
-
-async def exit_zero(world: World, target: Target) -> float:
-    """The server ends by itself, content."""
-    return await tool_fault(target, "die", code=0)
+    raise FaultError(f"{target.name}: the deadly call was answered, the server lives")
 
 
 async def out_of_memory(world: World, target: Target) -> float:
-    """The server takes twice its memory limit."""
-    return await tool_fault(target, "allocate", mib=400)
+    """The server takes twice its memory limit, beside its calls."""
+    before = await container_pid(world, target, "server")
+    client = load.client_of(target)
+    await client.connect()
+    await client.call("allocate", mib=400, seconds=1.0)
+    end = time.monotonic() + MEMORY_SECONDS
+    while child_of(before):
+        if time.monotonic() > end:
+            raise FaultError(f"{target.name}: the server lives on beyond its memory limit")
+        await asyncio.sleep(0.05)
+    return time.monotonic()
 
 
 async def delete_pod(world: World, target: Target) -> float:

@@ -144,6 +144,7 @@ def document(found: Findings) -> dict[str, Any]:
         "seconds": found.seconds,
         "failures": failures(found),
         "outcomes": dict(found.judgement.outcomes),
+        "errors": dict(found.judgement.errors.most_common(100)),
         "longestCall": found.judgement.longest,
         "sessionsLost": found.sessions_lost,
         "memory": found.memory,

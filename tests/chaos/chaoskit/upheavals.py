@@ -17,8 +17,9 @@ from chaoskit.truth import Span
 from chaoskit.world import Target, World
 from clusterkit import kube as k
 from clusterkit import node
-from clusterkit.servers import in_phase
-from devcluster import commands, configs, gotools, layout, processes
+from clusterkit.leanmcp import Endpoint
+from clusterkit.servers import in_phase, reachable
+from devcluster import commands, configs, gotools, layout, network, processes
 from devcluster.node import Node
 
 OPERATOR_SECONDS = 60.0
@@ -102,7 +103,8 @@ async def _without_api_server(made: World, pid: int = 0) -> float:
     programs, where = supervisor(), layout.of_user()
     argv = commands.apiserver(gotools.tool("kube-apiserver", where), where)
     start = time.monotonic()
-    await asyncio.to_thread(programs.stop, "kube-apiserver", 0.5)
+    # Killed, not stopped: one that ends in order takes itself out of its Service first.
+    await asyncio.to_thread(programs.kill, "kube-apiserver")
     try:
         await asyncio.sleep(made.outage / 2)
         if pid:
@@ -116,6 +118,7 @@ async def _without_api_server(made: World, pid: int = 0) -> float:
         if time.monotonic() > end:
             raise FaultError(f"the API server does not come back: {programs.tail('kube-apiserver')}")
         await asyncio.sleep(0.1)
+    await reachable(Endpoint(network.API_SERVICE_IP, 443, ""), READY_SECONDS)  # as pods see it
     made.blind.append(Span(start, time.monotonic()))
     return time.monotonic()
 

@@ -86,9 +86,19 @@ class Server:
         return str(self.counter)
 
     def allocate(self, arguments: Json) -> str:
-        for _ in range(int(arguments["mib"])):
-            self.hoard.append(bytearray(os.urandom(1 << 20)))
-        return "allocated"
+        """Take memory and keep it; with `seconds`, little by little beside the other calls."""
+
+        def take() -> None:
+            for _ in range(int(arguments["mib"])):
+                self.hoard.append(bytearray(os.urandom(1 << 20)))
+                time.sleep(pause)
+
+        pause = float(arguments.get("seconds", 0)) / int(arguments["mib"])
+        if not pause:
+            take()
+            return "allocated"
+        threading.Thread(target=take, daemon=True).start()
+        return "allocating"
 
     def change(self, arguments: Json) -> str:
         """Add a tool and announce it `burst` times."""

@@ -55,14 +55,20 @@ async def die(code: int = 1, signal_name: str = "") -> str:
     os._exit(code)
 
 
-async def allocate(mib: int) -> str:
-    """Take memory and keep it."""
-    hoard = [os.urandom(1 << 20) for _ in range(mib)]
-    HOARD.append(hoard)
-    return "allocated"
+async def allocate(mib: int, seconds: float) -> str:
+    """Take memory little by little, and keep it."""
+
+    async def take() -> None:
+        for _ in range(mib):
+            HOARD.append(os.urandom(1 << 20))
+            await asyncio.sleep(seconds / mib)
+
+    TASKS.append(asyncio.create_task(take()))
+    return "allocating"
 
 
-HOARD: list[list[bytes]] = []
+HOARD: list[bytes] = []
+TASKS: list[asyncio.Task[None]] = []
 TOOLS = (echo, record, stats, secret, die, allocate)
 
 
