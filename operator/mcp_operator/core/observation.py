@@ -79,11 +79,13 @@ class RelayView:
     status: RelayStatus | None = None
     failures: int = 0
     message: str = ""
+    unreadable: str = ""
+    """Why what it says cannot be read, while it cannot: it answers, so it is not unreachable."""
 
     @property
     def unheard(self) -> bool:
         """Whether no poll has come to an end yet."""
-        return self.status is None and self.failures == 0
+        return self.status is None and self.failures == 0 and not self.unreadable
 
     @property
     def usable(self) -> RelayStatus | None:
