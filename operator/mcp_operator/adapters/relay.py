@@ -54,7 +54,6 @@ class Relay:
         self._last: tuple[bytes, RelayStatus] | None = None
 
     async def __aenter__(self) -> Self:
-        self._polls = _session(keep=True)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -71,7 +70,8 @@ class Relay:
             UnreadableError: an answer that is no report.
 
         """
-        assert self._polls is not None
+        if self._polls is None:
+            self._polls = _session(keep=True)
         query: dict[str, str] = {}
         limit = ANSWER_SECONDS
         if known is not None:

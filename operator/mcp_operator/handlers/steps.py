@@ -81,7 +81,10 @@ class Executor:
     async def _create(self, scene: Scene, plan: Plan) -> Outcome | None:
         if plan.create_epoch is None:
             return None
-        body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, scene.seen.config_hash)
+        seen = scene.seen
+        body = pod_manifest.build(
+            scene.template, scene.owner, plan.create_epoch, seen.config_hash, seen.config
+        )
         name = body["metadata"]["name"]
         try:
             answer = await self._kube.create(PODS, body)

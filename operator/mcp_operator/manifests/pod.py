@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
-from mcp_operator.core import naming
+from mcp_operator.core import configuration, naming
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec
+from mcp_operator.core.configuration import Parts
 from mcp_operator.manifests import identity, names, relay, security, server, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
@@ -37,8 +38,8 @@ def template(owner: Owner, spec: MCPServerSpec, settings: Settings, restarted_at
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}
 
 
-def build(blueprint: Json, owner: Owner, epoch: int, config_hash: str) -> Json:
-    """The pod with this number, from its template."""
+def build(blueprint: Json, owner: Owner, epoch: int, config_hash: str, config: Parts) -> Json:
+    """The pod with this number, from its template, marked with what it was made from."""
     meta = blueprint["metadata"]
     return {
         **blueprint,
@@ -46,7 +47,11 @@ def build(blueprint: Json, owner: Owner, epoch: int, config_hash: str) -> Json:
             **meta,
             "name": names.pod(owner.name, epoch),
             "labels": {**meta["labels"], naming.EPOCH: str(epoch)},
-            "annotations": {**meta["annotations"], naming.CONFIG_HASH: config_hash},
+            "annotations": {
+                **meta["annotations"],
+                naming.CONFIG_HASH: config_hash,
+                naming.CONFIG: configuration.write(config),
+            },
         },
     }
 

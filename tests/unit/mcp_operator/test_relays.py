@@ -270,7 +270,9 @@ async def test_a_report_beyond_its_bounds_is_none_and_the_field_is_named(
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
-async def test_a_time_that_is_no_number_makes_no_report(relay: tuple[FakeRelay, Endpoint], value: str) -> None:
+async def test_a_time_that_is_no_number_makes_no_report(
+    relay: tuple[FakeRelay, Endpoint], value: str
+) -> None:
     fake, endpoint = relay
     text = json.dumps({**fake.document, "since": 0.5}).replace("0.5", value)
     fake.answer = lambda: web.Response(text=text)
