@@ -46,3 +46,16 @@ class UnreachableError(Exception):
 
 class UnreadableError(Exception):
     """The relay answered with something that is no report; the message says what is wrong with it."""
+
+
+class RegistryError(Exception):
+    """A registry did not tell what an image starts.
+
+    `denied`: these credentials may not see the image (some registries say then that there is none);
+    `passing`: it may work later.
+    """
+
+    def __init__(self, message: str, *, denied: bool = False, passing: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
+        self.passing = passing
