@@ -1,7 +1,7 @@
 """Reads everything that one decision needs into an `Observation`, mostly from memory."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -10,14 +10,16 @@ import pydantic
 
 from mcp_operator.adapters.kinds import CONFIG_MAPS, SECRETS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.core import configuration
 from mcp_operator.core import pod as pods
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import MissingReference, Observation, PodFacts, RelayView
 from mcp_operator.core.rules import pending
-from mcp_operator.handlers.cache import DIGESTS, Cache, uid_of
+from mcp_operator.handlers.cache import DIGESTS, FAULTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
 from mcp_operator.handlers.doors import Doors
+from mcp_operator.handlers.entrypoints import EntryPoints
 from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
@@ -56,6 +58,7 @@ class Observer:
         settings: Settings,
         clock: Callable[[], datetime],
         doors: Doors,
+        entries: EntryPoints,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -64,6 +67,7 @@ class Observer:
         self._settings = settings
         self._clock = clock
         self._doors = doors
+        self._entries = entries
         self._referring: dict[tuple[str, str, str], set[Key]] = {}
         self._references: dict[Key, tuple[Reference, ...]] = {}
 
@@ -75,6 +79,7 @@ class Observer:
         """The MCPServer is gone."""
         self._refer(key, ())
         self._doors.shut(key)
+        self._entries.forget(key)
         self._nursery.forget(uid)
 
     async def look(self, key: Key, server: Json) -> Scene:
@@ -89,6 +94,9 @@ class Observer:
         found = references.find(spec)
         self._refer(key, found)
         lookup = await self._lookups(owner.namespace, found)
+        missing = references.missing(
+            found, lambda kind, name: lookup[kind, name], lambda kind, name: self._faults(owner, kind, name)
+        )
         restarted = meta.get("annotations", {}).get(RESTART_ANNOTATION, "")
         template = pod_manifest.template(owner, spec, self._settings, restarted)
         seen = self._observation(
@@ -96,11 +104,13 @@ class Observer:
             server,
             spec,
             children=children,
-            missing=references.missing(found, lambda kind, name: lookup[kind, name]),
+            missing=missing,
             config_hash=_hash(template, found, lookup, children.values),
+            config=_parts(spec, restarted, found, lookup, missing, children.values),
             events=await self._silence(key, owner.uid),
         )
-        return Scene(replace(seen, reachable=self._reachable(key, seen)), owner, template, children, server)
+        seen = replace(seen, reachable=self._reachable(key, seen), entry=self._entries.view(key, spec))
+        return Scene(seen, owner, template, children, server)
 
     def _reachable(self, key: Key, seen: Observation) -> bool:
         """Whether the Service leads to the pod; tried only until the status says that clients are served."""
@@ -124,6 +134,7 @@ class Observer:
         children: Children = NO_CHILDREN,
         missing: tuple[MissingReference, ...] = (),
         config_hash: str = "",
+        config: Mapping[str, str] | None = None,
         events: dict[str, str] | None = None,
     ) -> Observation:
         meta = server["metadata"]
@@ -137,6 +148,7 @@ class Observer:
             spec=spec,
             status=status_of(server),
             config_hash=config_hash,
+            config=config or {},
             deleting="deletionTimestamp" in meta,
             invalid=invalid,
             conflict=children.conflict,
@@ -197,6 +209,11 @@ class Observer:
         digests: Digests = known[DIGESTS] if known is not None else None
         return digests
 
+    def _faults(self, owner: Owner, kind: str, name: str) -> dict[str, str]:
+        known = self._cache.get(_kind(kind), (owner.namespace, name)) or {}
+        faults: dict[str, str] = known.get(FAULTS, {})
+        return faults
+
 
 def status_of(server: Json) -> MCPServerStatus:
     """The status as it was written last; empty where it cannot be read (written by another version)."""
@@ -225,7 +242,26 @@ def _hash(
     own: dict[str, bytes] = {name: values[name] for name in KEYS if name in values}
     signing = values.get(paths.SIGNING_KEY_FILE, b"")
     data = references.digest(found, lambda kind, name: lookup[kind, name], own, signing)
-    return f"{references.template_digest(template)}.{data}"
+    return f"{references.plain_digest(template)}.{data}"
+
+
+def _parts(
+    spec: MCPServerSpec,
+    restarted: str,
+    found: tuple[Reference, ...],
+    lookup: dict[tuple[str, str], Digests],
+    missing: tuple[MissingReference, ...],
+    values: dict[str, bytes],
+) -> dict[str, str]:
+    # What only concerns when a pod is made, not what it is, is no part of it.
+    wish = spec.model_dump(mode="json", exclude_defaults=True, exclude={"recovery", "suspend"})
+    gaps = {(gap.kind, gap.name) for gap in missing}
+    objects = references.parts(
+        found, lambda kind, name: lookup[kind, name], gaps, values.get(paths.SIGNING_KEY_FILE, b"")
+    )
+    wished = {configuration.SPEC: references.plain_digest(wish)}
+    marked = {configuration.RESTART: references.plain_digest(restarted)} if restarted else {}
+    return {**objects, **marked, **wished}
 
 
 def _kind(kind: str) -> Kind:
