@@ -8,6 +8,7 @@ also runs inside a pod (see loadgen.py), on the standard library alone.
 import asyncio
 import functools
 import re
+from typing import cast
 
 from clusterkit.leanmcp import McpClient
 
@@ -31,8 +32,7 @@ class Echo(asyncio.Protocol):
         self.answer: asyncio.Future[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self.received += data
