@@ -22,9 +22,7 @@ class Echo(asyncio.Protocol):
     def __init__(self, client: McpClient, text: str) -> None:
         endpoint = client.http.endpoint
         fields = "".join(f"{name}: {value}\r\n" for name, value in client.headers.items())
-        start = (
-            f"POST {endpoint.path} HTTP/1.1\r\nhost: {endpoint.host}\r\n{fields}content-length: %d\r\n\r\n"
-        )
+        start = f"POST {endpoint.path} HTTP/1.1\r\nhost: {endpoint.host}\r\n{fields}content-length: "
         self.head = start.encode()
         self.text = text.encode()
         self.number = 1_000_000  # beyond the ids that the client itself uses

@@ -1,6 +1,7 @@
 """The client that the benchmarks measure with, against replies written by hand."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -30,7 +31,8 @@ async def answering(*pieces: bytes) -> AsyncIterator[Echo]:
     """A client of a server that answers each request with these pieces; after the last it hangs up."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert json.loads(await reader.readexactly(int(head.split(b"content-length: ")[1])))["method"]
         for piece in pieces:
             writer.write(piece)
             await writer.drain()
