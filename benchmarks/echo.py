@@ -6,7 +6,6 @@ also runs inside a pod (see loadgen.py), on the standard library alone.
 """
 
 import asyncio
-import functools
 import re
 from typing import cast
 
@@ -20,7 +19,7 @@ class Echo(asyncio.Protocol):
     """A connection within the session of a connected client, for one call at a time: a `Call` itself."""
 
     def __init__(self, client: McpClient, text: str) -> None:
-        endpoint = client.http.endpoint
+        self.endpoint = endpoint = client.http.endpoint
         fields = "".join(f"{name}: {value}\r\n" for name, value in client.headers.items())
         start = f"POST {endpoint.path} HTTP/1.1\r\nhost: {endpoint.host}\r\n{fields}content-length: "
         self.head = start.encode()
@@ -28,6 +27,12 @@ class Echo(asyncio.Protocol):
         self.number = 1_000_000  # beyond the ids that the client itself uses
         self.received = b""
         self.answer: asyncio.Future[bytes] | None = None
+
+    async def connect(self) -> None:
+        """Connect. Raises OSError."""
+        endpoint = self.endpoint
+        loop = asyncio.get_running_loop()
+        await loop.create_connection(lambda: self, endpoint.address, endpoint.port)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -44,8 +49,8 @@ class Echo(asyncio.Protocol):
 
     async def __call__(self) -> None:
         """One call. Raises AssertionError: another answer came; ConnectionError: none did."""
-        if self.transport.is_closing():
-            raise ConnectionError("the connection ended between two calls")
+        if self.transport.is_closing():  # some servers close what was not used for some seconds
+            await self.connect()
         self.number += 1
         body = (
             b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}'
@@ -71,11 +76,8 @@ def is_whole(reply: bytes) -> bool:
 
 async def echoes(clients: list[McpClient], text: str) -> list[Echo]:
     """A connection for each of some connected clients, in place of those they have. Raises OSError."""
-    loop = asyncio.get_running_loop()
-    opened = []
-    for client in clients:
+    opened = [Echo(client, text) for client in clients]
+    for client, echo in zip(clients, opened, strict=True):
         await client.http.close()
-        endpoint = client.http.endpoint
-        make = functools.partial(Echo, client, text)
-        opened.append((await loop.create_connection(make, endpoint.address, endpoint.port))[1])
+        await echo.connect()
     return opened
