@@ -9,6 +9,7 @@ import pytest
 from echo import Echo, echoes
 
 from clusterkit.leanmcp import Endpoint, McpClient
+from relaykit.waiting import eventually
 
 TEXT = "some text"
 JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
@@ -77,7 +78,10 @@ async def test_a_connection_that_ends_within_a_call_is_an_error() -> None:
 async def test_after_a_connection_that_ended_between_two_calls_there_is_another() -> None:
     async with answering(plain(answer(1_000_001))) as echo:
         await echo()
-        while not echo.transport.is_closing():
-            await asyncio.sleep(0)
+
+        async def closed() -> bool:
+            return echo.transport.is_closing()
+
+        await eventually(closed)
         with pytest.raises(AssertionError, match="something else"):  # the server says the same once more
             await echo()
