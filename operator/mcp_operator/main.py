@@ -49,7 +49,7 @@ class Operator:
         self.cache = Cache()
         self.queue = WorkQueue(self._reconcile, settings.concurrency, self._failed)
         self.relays = RelayWatches(self.queue.wake, settings.poll_wait, settings.poll_spacing)
-        nursery = Nursery(kube, self.cache)
+        nursery = Nursery(kube, self.cache, settings)
         self.doors = Doors(self.queue.wake)
         observer = Observer(kube, self.cache, nursery, self.relays.view, settings, _now, self.doors)
         self.reconciler = Reconciler(

@@ -28,7 +28,7 @@ class Plan:
     reconnect: bool = False
     """Whether the relay is told to open its connection anew."""
     wanted: bool = True
-    """Whether the Service and the Secret should exist; False while the resource goes away."""
+    """Whether the children beside the pod should exist; False while the resource goes away."""
     hold: bool = False
     """Whether the status stays as it is: what was written last is still the best that is known."""
     rule: str = ""

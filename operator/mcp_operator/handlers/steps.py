@@ -46,13 +46,17 @@ class Executor:
         self._reconnect = reconnect
 
     async def execute(self, scene: Scene, plan: Plan) -> Outcome:
-        """1. delete pods; 2. write Service and Secret, 3. create the pod (both at once); 4. reconnect."""
+        """1. delete pods; 2. write its fence; 3. write other children and create the pod; 4. reconnect."""
         undeleted = await asyncio.gather(
             *(self._delete(scene, pod) for pod in plan.delete), return_exceptions=True
         )
         refusal = _refused(undeleted)
         if refusal is not None:
             return Outcome(withheld(scene.seen, replace(plan, create_epoch=None), refusal))
+        refusal = await self._fence(scene, plan)
+        if refusal is not None:
+            answer = withheld if plan.create_epoch is None else refused
+            return Outcome(answer(scene.seen, plan, refusal))
         wanted = plan.wanted and bool(scene.children.apply)
         results = await asyncio.gather(
             self._nursery.apply(scene.owner, scene.children) if wanted else _nothing(),
@@ -66,6 +70,11 @@ class Executor:
         if plan.reconnect:
             await self._reconnect((scene.owner.namespace, scene.owner.name))
         return outcome
+
+    async def _fence(self, scene: Scene, plan: Plan) -> Refusal | None:
+        if not plan.wanted:
+            return None
+        return _refused(await asyncio.gather(self._nursery.protect(scene.children), return_exceptions=True))
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
         if pod.deleting:
