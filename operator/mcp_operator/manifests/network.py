@@ -32,10 +32,10 @@ _NOT_PUBLIC_IPV4: Final = (
 )
 # Public by its number, but the host of the machine's own cloud (Azure's metadata and DNS).
 _CLOUD_HOSTS: Final = ("168.63.129.16/32",)
-# The same for IPv6; tunnels whose far end another address hides (6to4, Teredo, local NAT64) count as private.
+# The same for IPv6. Tunnels whose far end another address hides (6to4, Teredo, local NAT64) count as private.
+# What is for a mapped IPv4 address leaves as IPv4; a policy may not name those.
 _NOT_PUBLIC_IPV6: Final = (
     "::/96",
-    "::ffff:0:0/96",
     "64:ff9b:1::/48",
     "100::/64",
     "2001::/32",
