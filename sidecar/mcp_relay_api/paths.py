@@ -36,6 +36,8 @@ IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 
 # Reason of the error that stands with state Dropped when the process closed its stdout: no answer can come.
 REASON_STDOUT_CLOSED: Final = "StdoutClosed"
+# The same for stdin: no call can reach the process.
+REASON_STDIN_CLOSED: Final = "StdinClosed"
 
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
 ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
@@ -48,4 +50,5 @@ ENV_CALL_TIMEOUT: Final = "MCP_RELAY_CALL_TIMEOUT_SECONDS"
 ENV_IDLE_TIMEOUT: Final = "MCP_RELAY_IDLE_TIMEOUT_SECONDS"
 ENV_MAX_CLIENTS: Final = "MCP_RELAY_MAX_CLIENTS"
 ENV_MAX_MESSAGE_BYTES: Final = "MCP_RELAY_MAX_MESSAGE_BYTES"
+ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"
