@@ -1,7 +1,10 @@
 """Settings of the operator, from the environment."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from mcp_operator.core import quantity
 
 DEFAULT_RELAY_IMAGE = "mcp-session-relay:dev"
 DEFAULT_RUNTIME_IMAGE = "mcp-session-runtime:dev"
@@ -19,6 +22,8 @@ class Settings:
 
     relay_image: str = DEFAULT_RELAY_IMAGE
     runtime_image: str = DEFAULT_RUNTIME_IMAGE
+    relay_resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Requests and limits of every relay; what is not named gets the default."""
     image_pull_policy: str = ""
     """Pull policy of the two images above; "": Kubernetes' default."""
     namespaces: tuple[str, ...] = ()
@@ -58,6 +63,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     return Settings(
         relay_image=environment.get("MCP_OPERATOR_RELAY_IMAGE") or DEFAULT_RELAY_IMAGE,
         runtime_image=environment.get("MCP_OPERATOR_RUNTIME_IMAGE") or DEFAULT_RUNTIME_IMAGE,
+        relay_resources=_resources(environment, "MCP_OPERATOR_RELAY_RESOURCES"),
         image_pull_policy=policy,
         namespaces=tuple(environment.get("MCP_OPERATOR_NAMESPACES", "").replace(",", " ").split()),
         insecure_registries=tuple(
@@ -68,6 +74,23 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         health_port=_port(environment, "MCP_OPERATOR_HEALTH_PORT", 8080),
         metrics_port=_port(environment, "MCP_OPERATOR_METRICS_PORT", 8081),
     )
+
+
+def _resources(environment: Mapping[str, str], name: str) -> dict[str, dict[str, str]]:
+    """Requests and limits as the JSON of a container's `resources`; quantities as text."""
+    text = environment.get(name) or "{}"
+    try:
+        found = json.loads(text)
+        made = {
+            part: {key: str(value) for key, value in (found.get(part) or {}).items()}
+            for part in ("requests", "limits")
+        }
+        for value in (*made["requests"].values(), *made["limits"].values()):
+            quantity.parse(value)
+    except (ValueError, AttributeError, RecursionError) as error:
+        example = '{"limits": {"memory": "256Mi"}}'
+        raise SettingsError(f"{name}={text!r} is no set of resources such as {example}: {error}") from error
+    return {part: values for part, values in made.items() if values}
 
 
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:

@@ -40,8 +40,11 @@ class Nursery:
         # Values of a Secret that is not written yet, by UID of the owner: the pod's hash depends on them.
         self._fresh: dict[str, dict[str, bytes]] = {}
 
-    async def look(self, owner: Owner) -> Children:
-        """What there is and what has to be done. The API server is asked only for what is not known."""
+    async def look(self, owner: Owner, keys: tuple[str, ...]) -> Children:
+        """What there is and what has to be done; `keys`: what the Secret is to hold.
+
+        The API server is asked only for what is not known.
+        """
         key = (owner.namespace, names.service(owner.name))
         found_service, found_secret = await asyncio.gather(
             self._find(SERVICES, key), self._find(SECRETS, key)
@@ -50,12 +53,12 @@ class Nursery:
         for _, kind, found in pairs:
             if found is not None and not identity.owned(found, owner):
                 return _not_ours(found, owner, kind)
-        values = secret.filled(found_secret, lambda: self._made(owner))
+        values = secret.filled(found_secret, keys, lambda: self._made(owner))
         bodies = (service.build(owner), secret.build(owner, values))
         drifted = [
             (kind, body)
             for (kind, _, found), body in zip(pairs, bodies, strict=True)
-            if not contains(found, _essence(body))
+            if not contains(found, _essence(body)) or (kind is SECRETS and _surplus(found, body))
         ]
         return Children(values, apply=tuple(drifted))
 
@@ -108,6 +111,11 @@ def _not_ours(found: Json, owner: Owner, kind: str) -> Children:
     if identity.owner_key(found) == (owner.namespace, owner.name):
         return Children(predecessor=f'{kind} "{name}"')
     return Children(conflict=CONFLICT.format(kind=kind, name=name))
+
+
+def _surplus(found: Json | None, body: Json) -> bool:
+    """Whether the Secret holds a value of ours that it is not to hold any more."""
+    return bool(set(secret.values(found)) - set(body["data"]))
 
 
 def _essence(body: Json) -> Json:

@@ -59,6 +59,7 @@ def test_settings_come_from_the_environment() -> None:
             "MCP_OPERATOR_NAMESPACES": "a, b c",
             "MCP_OPERATOR_LOG_LEVEL": "debug",
             "MCP_OPERATOR_HEALTH_PORT": "1234",
+            "MCP_OPERATOR_RELAY_RESOURCES": '{"limits": {"memory": "1Gi", "cpu": 2}, "requests": {}}',
         }
     )
     assert (found.relay_image, found.runtime_image, found.image_pull_policy) == (
@@ -66,6 +67,7 @@ def test_settings_come_from_the_environment() -> None:
         "runtime:1",
         "Never",
     )
+    assert found.relay_resources == {"limits": {"memory": "1Gi", "cpu": "2"}}
     assert (found.namespaces, found.log_level, found.health_port) == (("a", "b", "c"), "DEBUG", 1234)
 
 
@@ -80,6 +82,10 @@ def test_without_an_environment_all_namespaces_are_served() -> None:
         ("MCP_OPERATOR_LOG_LEVEL", "LOUD"),
         ("MCP_OPERATOR_HEALTH_PORT", "http"),
         ("MCP_OPERATOR_METRICS_PORT", "99999"),
+        ("MCP_OPERATOR_RELAY_RESOURCES", "256Mi"),
+        ("MCP_OPERATOR_RELAY_RESOURCES", '["256Mi"]'),
+        ("MCP_OPERATOR_RELAY_RESOURCES", '{"limits": {"memory": "much"}}'),
+        ("MCP_OPERATOR_RELAY_RESOURCES", '{"limits": "much"}'),
     ],
 )
 def test_a_setting_without_sense_is_refused_by_name(name: str, value: str) -> None:

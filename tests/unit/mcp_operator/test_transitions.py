@@ -40,7 +40,7 @@ def test_every_failure_is_told_although_the_phase_stays_the_same(world: Any) -> 
     assert "retry 1 of 3" in told[0].message
     assert step(seen)[1] == ()
     again = replace(seen, pods=(world.pod(epoch=2, server=world.terminated(1)),))
-    assert [note.message.split(":")[0] for note in step(again)[1]] == ["retry 2 of 3 follows"]
+    assert [note.message.split(" UTC")[0] for note in step(again)[1]] == ["retry 2 of 3 follows at 12:00:04"]
 
 
 def test_a_new_pod_is_told_by_name(world: Any) -> None:
