@@ -1,11 +1,11 @@
-"""The liveness endpoint and the settings."""
+"""The probes and the settings."""
 
 import asyncio
 
 import pytest
 
 from mcp_operator import settings
-from mcp_operator.handlers import health
+from mcp_operator.handlers import health, pages
 
 
 async def probe(port: int, request: bytes) -> bytes:
@@ -20,7 +20,7 @@ async def probe(port: int, request: bytes) -> bytes:
 async def test_alive_while_there_is_no_trouble_and_not_otherwise(unused_tcp_port: int) -> None:
     trouble = ""
     port = unused_tcp_port
-    async with health.served(port, lambda: trouble, lambda: ""):
+    async with pages.served(port, health.pages(lambda: trouble, lambda: "")):
         assert (await probe(port, b"GET /healthz HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 200")
         trouble = "the watches of pods are deaf"
         answer = await probe(port, b"GET /healthz?x=1 HTTP/1.1\r\n\r\n")
@@ -30,7 +30,7 @@ async def test_alive_while_there_is_no_trouble_and_not_otherwise(unused_tcp_port
 
 async def test_not_ready_while_something_is_waited_for_but_alive(unused_tcp_port: int) -> None:
     waiting = "the secrets cannot be listed: forbidden"
-    async with health.served(unused_tcp_port, lambda: "", lambda: waiting):
+    async with pages.served(unused_tcp_port, health.pages(lambda: "", lambda: waiting)):
         answer = await probe(unused_tcp_port, b"GET /readyz HTTP/1.1\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 503")
         assert answer.endswith(b"the secrets cannot be listed: forbidden\n")
@@ -40,13 +40,13 @@ async def test_not_ready_while_something_is_waited_for_but_alive(unused_tcp_port
 
 
 async def test_trouble_is_no_state_to_be_ready_in(unused_tcp_port: int) -> None:
-    async with health.served(unused_tcp_port, lambda: "deaf", lambda: ""):
+    async with pages.served(unused_tcp_port, health.pages(lambda: "deaf", lambda: "")):
         assert (await probe(unused_tcp_port, b"GET /readyz HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 503")
 
 
 @pytest.mark.parametrize("request_line", [b"GET / HTTP/1.1\r\n", b"\r\n", b"\xff\xfe nonsense\r\n"])
 async def test_anything_else_is_not_found(request_line: bytes, unused_tcp_port: int) -> None:
-    async with health.served(unused_tcp_port, lambda: "", lambda: ""):
+    async with pages.served(unused_tcp_port, health.pages(lambda: "", lambda: "")):
         assert (await probe(unused_tcp_port, request_line)).startswith(b"HTTP/1.1 404")
 
 
