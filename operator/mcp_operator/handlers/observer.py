@@ -20,7 +20,7 @@ from mcp_operator.handlers.cache import DIGESTS, FAULTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
 from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.entrypoints import EntryPoints
-from mcp_operator.manifests import identity, names, references, secret, service
+from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.manifests.references import SECRET, Digests, Reference
@@ -89,7 +89,7 @@ class Observer:
         if invalid or "deletionTimestamp" in meta:
             children = Children()
             return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
-        children = await self._nursery.look(owner, secret.keys(spec))
+        children = await self._nursery.look(owner, spec)
         found = references.find(spec)
         self._refer(key, found)
         lookup = await self._lookups(owner.namespace, found)

@@ -28,7 +28,7 @@ def judge(message: Mapping[str, Any]) -> Problem | None:
         return Problem(
             "Initialize",
             "InitializeRefused",
-            cut(f"The server refused initialize: {_told(message['error'])}", MAX_MESSAGE),
+            cut(f"The server refused initialize: {told(message['error'])}", MAX_MESSAGE),
         )
     result = message.get("result")
     if not isinstance(result, Mapping) or not isinstance(result.get("protocolVersion"), str):
@@ -46,7 +46,8 @@ def judge(message: Mapping[str, Any]) -> Problem | None:
     return None
 
 
-def _told(error: Any) -> str:
+def told(error: Any) -> str:
+    """What an error answer says, for people."""
     if isinstance(error, Mapping):
         return f"{error.get('message')} (code {error.get('code')})"
     return str(error)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import document, frames
+from mcp_sidecar.core.modern import headers
 from mcp_sidecar.session.shared import Shared
 
 PAGE_SECONDS = 30.0
@@ -43,7 +44,9 @@ class Listing:
         while self._again:
             self._again = False
             try:
-                self._publish(document.tools(await self._read()), None)
+                tools = await self._read()
+                self._shared.tool_params = headers.tool_params(tools)
+                self._publish(document.tools(tools), None)
             except ListFailedError as error:
                 log.event("tools_list_failed", logging.WARNING, error=str(error))
                 self._publish(None, str(error))
@@ -73,7 +76,7 @@ class Listing:
         self._shared.table.add_own(
             number, lambda message: None if answer.done() else answer.set_result(message)
         )
-        self._shared.send(frames.request(number, "tools/list", params))
+        self._shared.send(self._shared.asking(number, "tools/list", params))
         try:
             message = await asyncio.wait_for(answer, PAGE_SECONDS)
         except TimeoutError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_relay_api import paths
 from mcp_sidecar import log
-from mcp_sidecar.core import control, document, frames, handshake, methods
+from mcp_sidecar.core import control, document, frames, handshake, methods, opening
 from mcp_sidecar.core.document import Problem, Process
 from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.core.machine import IllegalInputError, Input, Machine, State
@@ -43,6 +43,8 @@ class Upstream:
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
         self.listing = Listing(shared, self._tools_read)
         self.on_terminating: Callable[[float], None] = lambda _seconds: None
+        self.on_modern: Callable[[], None] = lambda: None
+        """A server without sessions can be used."""
         inbound.on_tools_changed = self._tools_changed
         inbound.on_noise = self._noise
         shared.send = self._send
@@ -147,11 +149,15 @@ class Upstream:
         self._fail_calls("it was started anew")
         self._move(Input.STARTED, process=process, exit=None, error=None, session=None, tools=None)
         number = self._shared.table.number()
-        self._shared.store.begin(process.incarnation, number)
-        self._shared.table.add_own(number, self._initialized)
-        params = handshake.params(self._shared.settings.client_capabilities)
-        self._send(frames.request(number, "initialize", params))
+        method = opening.first(self._shared.settings.protocol)
+        self._shared.store.begin(process.incarnation, number, method)
+        self._ask(number, method)
         self._watch_start(process)
+
+    def _ask(self, number: int, method: str) -> None:
+        self._shared.table.add_own(number, self._initialized)
+        params = opening.params(method, self._shared.settings.client_capabilities)
+        self._send(frames.request(number, method, params))
 
     def _watch_start(self, process: Process) -> None:
         self._unwatch_start()
@@ -181,15 +187,20 @@ class Upstream:
     def _initialized(self, message: dict[str, Any] | None) -> None:
         if message is None:
             return  # the process ended; that is reported elsewhere
-        problem = handshake.judge(message)
-        if problem is not None:
-            self._unwatch_start()
-            self._shared.store.refuse(dataclasses.asdict(problem))
-            self._move(Input.REFUSED, error=problem, session=None)
+        store, settings = self._shared.store, self._shared.settings
+        read = opening.read(settings.protocol, store.asked, message, settings.server_name)
+        if isinstance(read, str):
+            log.event("asking_again", refused=store.asked, method=read)
+            store.ask(self._shared.table.number(), read)
+            self._ask(store.request_id, read)
             return
-        answer: dict[str, Any] = message["result"]
-        self._shared.store.finish(answer, time.time())
-        self._ready(answer, self._shared.store.since, adopted=False)
+        if isinstance(read, Problem):
+            self._unwatch_start()
+            store.refuse(dataclasses.asdict(read))
+            self._move(Input.REFUSED, error=read, session=None)
+            return
+        store.finish(read.answer, time.time())
+        self._ready(read.answer, store.since, adopted=False)
         self._outage.over()
         self._outbound.replay_interests()
         self._tell_lists_changed()
@@ -201,7 +212,11 @@ class Upstream:
         shared.capabilities = handshake.capabilities(answer)
         known = shared.board.facts.session
         session = known if adopted and known else document.session(answer, since, adopted=adopted)
-        self._send(frames.notification("notifications/initialized"))
+        shared.modern = opening.is_modern(shared.revision)
+        if shared.modern:
+            self.on_modern()
+        else:
+            self._send(frames.notification("notifications/initialized"))
         shared.board.hold()
         self._loop.call_later(HOLD_SECONDS, shared.board.release)
         self._move(Input.READY, error=None, session=session)

@@ -86,6 +86,9 @@ def test_without_an_environment_all_namespaces_are_served() -> None:
         ("MCP_OPERATOR_RELAY_RESOURCES", '["256Mi"]'),
         ("MCP_OPERATOR_RELAY_RESOURCES", '{"limits": {"memory": "much"}}'),
         ("MCP_OPERATOR_RELAY_RESOURCES", '{"limits": "much"}'),
+        ("MCP_OPERATOR_NETWORK", "[]"),
+        ("MCP_OPERATOR_NETWORK", "{"),
+        ("MCP_OPERATOR_NETWORK", '{"notInternet": ["10.0.0.1/8"]}'),
     ],
 )
 def test_a_setting_without_sense_is_refused_by_name(name: str, value: str) -> None:
