@@ -103,7 +103,9 @@ class Reason(StrEnum):
     """The API server refused the pod, NetworkPolicy, Service or Secret: Pod Security, a webhook, a missing
     service account or right, an invalid value."""
     QUOTA_EXCEEDED = "QuotaExceeded"
-    """The API server refused the pod, Service or Secret because of a ResourceQuota or LimitRange."""
+    """The API server refused the pod, Service or Secret because of a ResourceQuota."""
+    LIMIT_RANGE_EXCEEDED = "LimitRangeExceeded"
+    """The API server refused the pod because of a LimitRange; the message names container, field and cure."""
     EVICTED = "Evicted"
     """The node evicted the pod, or a preemption did."""
     NODE_LOST = "NodeLost"

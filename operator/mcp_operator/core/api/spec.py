@@ -146,8 +146,8 @@ class Auth(Model):
     """Bearer: every request must carry the token. None: everyone who reaches the Service is served. Default
     Bearer."""
     bearer: Bearer | None = None
-    """Token of your own, with type Bearer. Default: the operator makes a random token, key `token` of the
-    Secret named like the Service."""
+    """Token of your own, with type Bearer; the Secret named like the Service then holds none. Default: the
+    operator makes a random token, key `token` of the Secret named like the Service."""
 
 
 class Network(Model):
@@ -224,8 +224,10 @@ class MCPServerSpec(Model):
     env_from: Annotated[tuple[Opaque, ...], core("EnvFromSource", **ATOMIC, maxItems=64)] = ()
     """Secrets and ConfigMaps whose keys become environment variables; `env` wins. Default: none."""
     resources: Annotated[Opaque, core("ResourceRequirements")] | None = None
-    """CPU, memory and ephemeral storage of the server's container. What is not named gets the operator's
-    default request and limit."""
+    """CPU, memory and ephemeral storage of the server's container. What is not named gets a default: requests
+    100m CPU, 128Mi memory, 64Mi ephemeral-storage; limits 1 CPU, 512Mi memory, 1Gi ephemeral-storage. The
+    relay beside it gets requests 50m CPU, 64Mi memory, 16Mi ephemeral-storage and limits 1 CPU, 256Mi memory,
+    64Mi ephemeral-storage, unless the chart's value `relay.resources` says otherwise."""
     volumes: Annotated[
         tuple[Opaque, ...],
         core(
