@@ -45,9 +45,14 @@ class McpSession:
             if not cursor:
                 return found
 
-    async def call(self, tool: str, arguments: Json, progress: Progress | None = None) -> Json:
+    async def call(self, tool: str, arguments: Json, report: Progress | None = None) -> Json:
         """The result of one call; `isError` in it tells that the tool failed."""
-        result = await self._client.call_tool(tool, arguments, progress_callback=progress)
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            if report:
+                await report(progress, total, message)
+
+        result = await self._client.call_tool(tool, arguments, progress_callback=told)
         dumped: Json = result.model_dump(by_alias=True, exclude_none=True, mode="json")
         return dumped
 
@@ -125,21 +130,21 @@ def _told(name: str, complaints: list[str]) -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        foreseen, rest = group.split(_FORESEEN)
-        ours, rest = (rest or group).split(CliError) if rest or not foreseen else (None, None)
-        if ours is not None:
-            raise _leaf(ours) from group
-        if rest is not None or foreseen is None:
+        leaves = list(_leaves(group))
+        if not all(isinstance(leaf, (CliError, *_FORESEEN)) for leaf in leaves):
             raise
-        raise _failure(name, _leaf(foreseen), complaints) from group
+        ours = next((leaf for leaf in leaves if isinstance(leaf, CliError)), None)
+        raise (ours or _failure(name, leaves[0], complaints)) from group
     except _FORESEEN as error:
         raise _failure(name, error, complaints) from error
 
 
-def _leaf(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _leaves(one)
+    else:
+        yield error
 
 
 def _failure(name: str, error: BaseException, complaints: list[str]) -> CliError:

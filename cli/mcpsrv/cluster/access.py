@@ -12,6 +12,7 @@ from kubernetes_asyncio import client, config
 from mcpsrv.core.errors import AccessError
 
 _POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_DEFAULT: Final = str(Path("~/.kube/config").expanduser())
 _CURE: Final = "set KUBECONFIG, or pass --kubeconfig FILE"
 
 
@@ -24,6 +25,10 @@ class Where:
     kubeconfig: str = ""
 
 
+def _existing(files: str) -> list[str]:
+    return [part for part in files.split(os.pathsep) if part and Path(part).exists()]
+
+
 async def load(where: Where) -> tuple[client.Configuration, str]:
     """The client's configuration and the namespace to work in.
 
@@ -32,8 +37,8 @@ async def load(where: Where) -> tuple[client.Configuration, str]:
 
     """
     configuration = client.Configuration()
-    files = where.kubeconfig or os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
-    existing = [part for part in files.split(os.pathsep) if part and Path(part).exists()]
+    files = where.kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
+    existing = _existing(files)
     if not existing:
         return _in_pod(configuration, where, files)
     merged = os.pathsep.join(existing)

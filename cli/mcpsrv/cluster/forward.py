@@ -1,7 +1,7 @@
 """A port of this computer that leads to a port of a pod, through the API server. Needs no kubectl.
 
-Each connection becomes one WebSocket (protocol `v4.channel.k8s.io`): channel 0 carries the data, channel 1 errors;
-the first message of each repeats the port number.
+Each connection becomes one WebSocket (protocol `v4.channel.k8s.io`): channel 0 carries the data, channel 1
+errors; the first message of each repeats the port number.
 """
 
 import asyncio

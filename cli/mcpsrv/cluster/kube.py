@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import aiohttp
 from kubernetes_asyncio import client
@@ -130,11 +131,14 @@ class Kube:
         url = self._url(path, query).replace("http", "ws", 1)
         headers = await self._headers({})
         session = self._api.rest_client.pool_manager
-        proxy = {"proxy": self._configuration.proxy} if self._configuration.proxy else {}
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 opened = await session.ws_connect(
-                    url, headers=headers, protocols=[protocol], max_msg_size=0, **proxy
+                    url,
+                    headers=headers,
+                    protocols=[protocol],
+                    max_msg_size=0,
+                    proxy=self._configuration.proxy,
                 )
         except aiohttp.WSServerHandshakeError as error:
             raise _refusal(error.status, {}, f"GET {path}", self._configuration.host) from error
@@ -171,10 +175,14 @@ class Kube:
         limit = aiohttp.ClientTimeout(total=seconds, sock_connect=TIMEOUT_SECONDS)
         data = None if body is None else json.dumps(body)
         session = self._api.rest_client.pool_manager
-        proxy = {"proxy": self._configuration.proxy} if self._configuration.proxy else {}
         try:
             async with session.request(
-                method, self._url(path, query), headers=headers, data=data, timeout=limit, **proxy
+                method,
+                self._url(path, query),
+                headers=headers,
+                data=data,
+                timeout=limit,
+                proxy=self._configuration.proxy,
             ) as answer:
                 if answer.status >= 400:
                     told = _status_object(await answer.read())
@@ -189,8 +197,6 @@ class Kube:
             ) from error
 
     def _url(self, path: str, query: Query) -> str:
-        from urllib.parse import urlencode
-
         words = urlencode(list(query))
         return f"{self._configuration.host}{path}" + (f"?{words}" if words else "")
 

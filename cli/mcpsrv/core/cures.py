@@ -42,6 +42,8 @@ BY_REASON: Final[dict[str, str]] = {
     "or add a node.",
     Reason.IMAGE_PULL_FAILED: "Correct spec.image, or name a Secret with the registry's credentials in "
     "spec.imagePullSecrets.",
+    Reason.ENTRY_POINT_UNKNOWN: "Write what the image starts into spec.command, or let the operator read the "
+    "registry: name a Secret with its credentials in spec.imagePullSecrets.",
     Reason.INVALID_IMAGE_NAME: "Correct spec.image: it should read registry/name:tag.",
     Reason.CONTAINER_CREATE_FAILED: "If the message speaks of root: set spec.securityContext.runAsUser to "
     "a number above 0, or "
