@@ -18,6 +18,7 @@ from kubernetes_asyncio import client
 from mcpsrv.cluster import access
 from mcpsrv.cluster.access import Where
 from mcpsrv.cluster.kinds import SERVERS, Kind
+from mcpsrv.core import toolview
 from mcpsrv.core.errors import AccessError, CliError, NotFoundError, UsageError
 
 Json = dict[str, Any]
@@ -55,14 +56,23 @@ class Kube:
         """Close all connections."""
         await self._api.close()
 
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Json:
+    async def get(self, kind: Kind, name: str) -> Json:
         """One object. Raises NotFoundError, for an MCPServer with the names that come close."""
-        return await self._json("GET", kind.path(namespace or self.namespace, name))
+        try:
+            return await self._json("GET", kind.path(self.namespace, name))
+        except NotFoundError as error:
+            if kind is not SERVERS:
+                raise
+            known = [one["metadata"]["name"] for one in await self.list(SERVERS)]
+            near = toolview.close(name, known, "`mcpsrv list -A` shows all")
+            raise NotFoundError(
+                f"there is no MCPServer {name} in namespace {self.namespace}: {near}"
+            ) from error
 
     async def find(self, kind: Kind, name: str) -> Json | None:
         """One object; None if there is none."""
         try:
-            return await self.get(kind, name)
+            return await self._json("GET", kind.path(self.namespace, name))
         except NotFoundError:
             return None
 

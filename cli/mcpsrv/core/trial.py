@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from mcp_operator.core.api import API_VERSION, KIND
@@ -125,3 +126,11 @@ def _refer(item: Json, kind: str, field: str, renamed: Mapping[tuple[str, str], 
     # A projected volume says `name` where a volume of its own says `secretName`.
     for place in {field, "name"} & set(item):
         item[place] = renamed.get((kind, item[place]), item[place])
+
+
+def is_over(expires: str, now: datetime) -> bool:
+    """Whether a copy with this annotation may be removed by anybody; one without a time never."""
+    try:
+        return datetime.fromisoformat(expires) < now
+    except ValueError:
+        return False

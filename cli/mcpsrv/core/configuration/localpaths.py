@@ -21,6 +21,7 @@ _FLAG: Final = re.compile(r"^(--?[A-Za-z][\w-]*)=(.+)$")
 # Programs whose first argument that is no option is the code to run.
 _INTERPRETERS: Final = frozenset({"node", "python", "python3", "sh"})
 _CODE_OPTIONS: Final = frozenset({"--directory", "--project", "--from", "--with-editable"})
+_WRITABLE: Final = frozenset({HOME, "/tmp"})  # noqa: S108 - in the pod
 # The pod's own folders and the system's: a volume there would hide what the server needs.
 _TAKEN: Final = frozenset({"/", "/home", "/opt", "/root", "/mnt", "/srv", "/data"})
 
@@ -84,10 +85,11 @@ def _placed(launch: Launch, text: str, where: str) -> tuple[Launch, str]:
     if _FILE.search(re.split(r"[\\/]", text)[-1]):
         note = Note(
             where,
-            f"{text} is a file of this computer, the cluster has none at {place}: put it into a Secret or "
-            "ConfigMap and mount that there with spec.volumes and spec.volumeMounts",
+            f"{text} is a file of this computer: the server finds none at {place}, but may write one. If "
+            f"it must read "
+            "one, mount a Secret or ConfigMap; if it must stay, a PersistentVolumeClaim",
         )
-        return launch.but(note), place
+        return _with_folder(launch.but(note), place.rpartition("/")[0]), place
     if place == HOME:
         note = Note(
             where, f"{text} is the home folder of this computer: the server gets its own, {HOME}, empty"
@@ -98,8 +100,14 @@ def _placed(launch: Launch, text: str, where: str) -> tuple[Launch, str]:
         f"{text} is a folder of this computer: the server gets an empty folder at {place}. For data that "
         "stays, name a PersistentVolumeClaim in spec.volumes",
     )
-    folders = launch.folders if place in launch.folders else (*launch.folders, place)
-    return launch.but(note, folders=folders), place
+    return _with_folder(launch.but(note), place), place
+
+
+def _with_folder(launch: Launch, place: str) -> Launch:
+    """The launch with a volume there, unless the folder is writable as it is."""
+    if place in launch.folders or place in _WRITABLE or place.startswith("/tmp/"):  # noqa: S108 - in the pod
+        return launch
+    return launch.but(folders=(*launch.folders, place))
 
 
 def _inside(text: str) -> str:
