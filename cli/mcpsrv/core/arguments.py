@@ -138,7 +138,9 @@ def _read(text: str, kind: str) -> Any:
     if kind == "string":
         return text
     value = json.loads(text)
-    if kind == "number" and _kind(value) in {"integer", "number"} and math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(text)
+    if kind == "number" and _kind(value) == "integer":
         return value
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)

@@ -139,7 +139,7 @@ def _container_moments(pod: str, one: Json) -> Iterator[Moment]:
         if waiting := record.get("waiting"):
             # A state of waiting has no time: it holds now, so it comes last.
             yield Moment(
-                "~", about, waiting.get("reason", "Waiting"), waiting.get("message", "is waiting"), bad=True
+                _NOW, about, waiting.get("reason", "Waiting"), waiting.get("message", "is waiting"), bad=True
             )
 
 

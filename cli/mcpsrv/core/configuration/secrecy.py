@@ -25,6 +25,7 @@ _HARMLESS_LAST: Final = _set(
     "timeout expiry expires size length count version region enabled algorithm format scope scopes id "
     "audience issuer"
 )
+_PLACES: Final = frozenset({"file", "path", "dir", "directory", "folder"})
 _STRONG: Final = frozenset({"webhook", "password", "secret", "dsn"})
 _COUNTING: Final = frozenset({"max", "min", "num", "count", "limit", "budget"})
 
@@ -87,10 +88,9 @@ def _by_name(name: str, value: str) -> str:
         return ""
     pair = next((f"{a}_{b}" for a, b in itertools.pairwise(words) if (a, b) in _SECRET_PAIRS), "")
     told = next((word for word in words if word in _SECRET_WORDS), "") or pair
-    if not told or (words[-1] in _HARMLESS_LAST and not _STRONG & set(words)):
+    last = words[-1]
+    if not told or last in _PLACES or (last in _HARMLESS_LAST and not _STRONG & set(words)):
         return ""
     if value.isdigit() and len(value) <= 7 and _COUNTING & set(words):
-        return ""
-    if words[-1] in _HARMLESS_LAST and re.fullmatch(r"[~./\\]?[\w./\\:~-]*[/\\][\w./\\ -]*", value):
         return ""
     return f"its name says {told.upper()}"
