@@ -8,6 +8,8 @@ from mcp_sidecar.core.document import MAX_MESSAGE, Problem, cut
 
 MAX_ANSWER_BYTES = 1024 * 1024
 """Of the answer to `initialize`: it is kept, and every client gets it."""
+MAX_DEPTH = 512
+"""Of containers in it: it is written again for every client, and writers have a limit, too."""
 _SHOWN = 64
 
 CLIENT_INFO = {"name": "mcp-session-relay", "version": "0.1.0"}
@@ -30,6 +32,9 @@ def judge(message: Mapping[str, Any]) -> Problem | None:
             "InitializeRefused",
             cut(f"The server refused initialize: {_told(message['error'])}", MAX_MESSAGE),
         )
+    if "unusable" in message:
+        text = cut(f"The answer to initialize cannot be used: {message['unusable']}", MAX_MESSAGE)
+        return Problem("Initialize", "InvalidInitializeResult", text)
     result = message.get("result")
     if not isinstance(result, Mapping) or not isinstance(result.get("protocolVersion"), str):
         text = "The server's answer to initialize has no protocolVersion"
@@ -39,6 +44,9 @@ def judge(message: Mapping[str, Any]) -> Problem | None:
         known = ", ".join(revisions.LEGACY)
         text = f"The server speaks protocol revision {cut(version, _SHOWN)!r}; known are {known}"
         return Problem("Initialize", "UnsupportedProtocolVersion", text)
+    if not jsontext.within_depth(result, MAX_DEPTH):
+        text = f"The server's answer to initialize nests deeper than {MAX_DEPTH} levels"
+        return Problem("Initialize", "InvalidInitializeResult", text)
     size = len(jsontext.dumps(result))
     if size > MAX_ANSWER_BYTES:
         text = f"The server's answer to initialize has {size} bytes; it may have {MAX_ANSWER_BYTES}"

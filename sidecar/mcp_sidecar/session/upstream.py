@@ -4,12 +4,12 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp_relay_api import paths
 from mcp_sidecar import log
-from mcp_sidecar.core import control, document, frames, handshake, methods
+from mcp_sidecar.core import control, document, frames, handshake, methods, texts
 from mcp_sidecar.core.document import Problem, Process
 from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.core.machine import IllegalInputError, Input, Machine, State
@@ -17,12 +17,18 @@ from mcp_sidecar.core.outage import Outage
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.listing import Listing
+from mcp_sidecar.session.masker import Masker, log_noise
 from mcp_sidecar.session.outbound import Outbound
 from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.stdio.link import Link
 
 HOLD_SECONDS = 0.25
 _UNUSABLE = (State.EXITED, State.REFUSED, State.TERMINATING)
+_AWAITING = (State.CONNECTING, State.DROPPED)
+_CLOSED = {
+    paths.REASON_STDOUT_CLOSED: ("stdout", "it can never answer again"),
+    paths.REASON_STDIN_CLOSED: ("stdin", "it can never be asked again"),
+}
 
 
 class Upstream:
@@ -38,10 +44,13 @@ class Upstream:
         self._waiting: set[asyncio.Future[None]] = set()
         self._deadline: asyncio.TimerHandle | None = None
         self._outage = Outage()
+        self._met_defect = False
         self._mute = ""
-        """Incarnation of the process that closed its output: it can never answer again."""
+        """Incarnation of the process that closed its input or output: it can never answer again."""
+        self._mute_reason = ""
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
-        self.listing = Listing(shared, self._tools_read)
+        self.masker = Masker(self.link.control)
+        self.listing = Listing(shared, self.masker, self._tools_read)
         self.on_terminating: Callable[[float], None] = lambda _seconds: None
         inbound.on_tools_changed = self._tools_changed
         inbound.on_noise = self._noise
@@ -64,10 +73,10 @@ class Upstream:
         return bool(self._mute) and process is not None and process.incarnation == self._mute
 
     def _send(self, frame: bytes) -> bool:
-        if self._mute and self._muted:
+        if (self._mute and self._muted) or not self.link.write(frame):
             return False
         self._shared.metrics.count("mcp_relay_upstream_bytes", "in", len(frame))
-        return self.link.write(frame)
+        return True
 
     # What the link reports.
 
@@ -85,7 +94,9 @@ class Upstream:
         handler = {
             "hello": self._hello,
             "exit": self._exit,
-            "stdout-closed": self._stdout_closed,
+            "stdout-closed": lambda _message: self._pipe_closed(paths.REASON_STDOUT_CLOSED),
+            "stdin-closed": lambda _message: self._pipe_closed(paths.REASON_STDIN_CLOSED),
+            "masked": self.masker.answered,
             "terminating": self._terminating,
             "oversized": self._oversized_line,
         }.get(str(message.get("event")))
@@ -96,8 +107,16 @@ class Upstream:
         except (control.ControlError, IllegalInputError) as error:
             log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
 
+    def unreadable(self, error: Exception) -> None:
+        """A line met a defect of the relay: it alone is lost, and the first time is told in full."""
+        self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "unreadable")
+        if not self._met_defect:
+            self._met_defect = True
+            log.failure("line_unreadable", error)
+
     def lost(self) -> None:
         """The connection to the launcher broke."""
+        self.masker.lost()
         text = "The connection to the server's launcher broke; connecting again"
         self._lose(Problem("Transport", "ConnectionLost", text))
 
@@ -110,12 +129,14 @@ class Upstream:
     def _hello(self, message: dict[str, Any]) -> None:
         process = control.process(message, time.time())
         store = self._shared.store
-        closed = message.get("stdoutClosed") is True or self._mute == process.incarnation
+        closed = control.closed_pipe(message) or (
+            self._mute_reason if self._mute == process.incarnation else ""
+        )
         log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self._shared.board.update(process=process)
         elif closed:
-            self._meet_mute(process)
+            self._meet_mute(process, closed)
         elif process.incarnation != store.incarnation:
             self._begin(process)
         elif self.state in (State.EXITED, State.REFUSED):
@@ -126,12 +147,12 @@ class Upstream:
         else:
             self._resume(process)
 
-    def _meet_mute(self, process: Process) -> None:
-        """A process that closed its output: neither adopted nor asked for anything."""
+    def _meet_mute(self, process: Process, reason: str) -> None:
+        """A process that closed its input or output: neither adopted nor asked for anything."""
         known = self._shared.board.facts.process
         if known is None or known.incarnation != process.incarnation:
             self._move(Input.STARTED, process=process, exit=None, error=None, session=None, tools=None)
-        self._stdout_closed({})
+        self._pipe_closed(reason)
 
     def _resume(self, process: Process) -> None:
         """An earlier life of this relay sent `initialize`; its answer is still to come, or was a refusal."""
@@ -163,8 +184,9 @@ class Upstream:
             self._deadline.cancel()
             self._deadline = None
 
-    def _noise(self) -> None:
-        # Not the line itself: unlike stderr nobody masked secrets in it.
+    def _noise(self, line: str) -> None:
+        self.masker.ask([line], log_noise)
+        # Not the line itself: what a server says before the handshake may be anything.
         if self.state is State.CONNECTING and self._shared.board.facts.error is None:
             text = "The server writes to stdout what is no JSON-RPC, see the log of the relay"
             self._shared.board.update(error=Problem("Initialize", "NoJsonRpc", text))
@@ -184,8 +206,8 @@ class Upstream:
         problem = handshake.judge(message)
         if problem is not None:
             self._unwatch_start()
-            self._shared.store.refuse(dataclasses.asdict(problem))
-            self._move(Input.REFUSED, error=problem, session=None)
+            incarnation = self._shared.store.incarnation
+            self.masker.ask([problem.message], lambda found: self._refused(incarnation, problem, found))
             return
         answer: dict[str, Any] = message["result"]
         self._shared.store.finish(answer, time.time())
@@ -194,20 +216,37 @@ class Upstream:
         self._outbound.replay_interests()
         self._tell_lists_changed()
 
+    def _refused(self, incarnation: str, problem: Problem, masked: list[str] | None) -> None:
+        """The server answered `initialize` with nothing usable, in words that may be shown."""
+        if self._shared.store.incarnation != incarnation or self.state not in _AWAITING:
+            return  # it ended, or another one was started, while its words were searched
+        text = masked[0] if masked else f"The server's answer to initialize cannot be used {texts.WITHHELD}"
+        problem = dataclasses.replace(problem, message=text)
+        self._shared.store.refuse(dataclasses.asdict(problem))
+        self._move(Input.REFUSED, error=problem, session=None)
+
     def _ready(self, answer: dict[str, Any], since: float, *, adopted: bool) -> None:
         shared = self._shared
         self._unwatch_start()
         shared.revision = answer["protocolVersion"]
         shared.capabilities = handshake.capabilities(answer)
-        known = shared.board.facts.session
-        session = known if adopted and known else document.session(answer, since, adopted=adopted)
+        known = shared.board.facts.session if adopted else None
+        session = document.session(answer, since, adopted=bool(known["adopted"]) if known else adopted)
         self._send(frames.notification("notifications/initialized"))
         shared.board.hold()
         self._loop.call_later(HOLD_SECONDS, shared.board.release)
-        self._move(Input.READY, error=None, session=session)
+        self._move(Input.READY, error=None, session=known or document.nameless(session))
+        self.masker.ask(texts.taken(session), lambda found: self._described(session, found))
         if "tools" in shared.capabilities:
             self.listing.refresh()
-        else:
+
+    def _described(self, session: Mapping[str, Any], masked: list[str] | None) -> None:
+        """What the server says of itself, without its secrets."""
+        if self.state is not State.CONNECTED:
+            return
+        if masked is not None:
+            self._shared.board.update(session=texts.put_back(session, masked))
+        if "tools" not in self._shared.capabilities:
             self._tools_read(document.tools(()), None)
 
     def _tell_lists_changed(self) -> None:
@@ -219,12 +258,12 @@ class Upstream:
         if self.state is State.CONNECTED:
             self.listing.refresh()
 
-    def _tools_read(self, tools: document.Tools | None, problem: str | None) -> None:
+    def _tools_read(self, tools: document.Tools | None, problem: Problem | None) -> None:
         board = self._shared.board
         if tools is not None:
-            board.update(tools=tools, error=None)
+            board.update(tools=tools, error=problem)
         elif board.facts.tools is None and self.state is State.CONNECTED:
-            board.update(error=Problem("ListTools", "ListToolsFailed", problem or ""))
+            board.update(error=problem)
         board.release()
 
     def _exit(self, message: dict[str, Any]) -> None:
@@ -239,23 +278,23 @@ class Upstream:
         board.release()
         self._fail_calls(f"it {document.how_ended(ended)}")
 
-    def _stdout_closed(self, _message: dict[str, Any]) -> None:
+    def _pipe_closed(self, reason: str) -> None:
         board = self._shared.board
         if self.state is State.EXITED:
             return
         if board.facts.process is not None:
-            self._mute = board.facts.process.incarnation
+            self._mute, self._mute_reason = board.facts.process.incarnation, reason
         self._unwatch_start()
         self.listing.stop()
-        text = "The server process closed its stdout but goes on: it can never answer again"
-        self._lose(Problem("Process", paths.REASON_STDOUT_CLOSED, text))
-        self._fail_calls("it closed its output")
+        pipe, end = _CLOSED[reason]
+        self._lose(Problem("Process", reason, f"The server process closed its {pipe} but goes on: {end}"))
+        self._fail_calls(f"it closed its {pipe}")
         board.release()
 
     def _lose(self, problem: Problem) -> None:
         # What is known to be worse than a lost connection stays as it is.
         error = self._shared.board.facts.error
-        worse = self.state in _UNUSABLE or (error is not None and error.reason == paths.REASON_STDOUT_CLOSED)
+        worse = self.state in _UNUSABLE or (error is not None and error.reason in _CLOSED)
         self._move(Input.LOST, **({} if worse else {"error": problem}))
 
     def _terminating(self, message: dict[str, Any]) -> None:
