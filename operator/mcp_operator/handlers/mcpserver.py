@@ -56,6 +56,7 @@ class Reconciler:
         self._clock = clock
         self._uids: dict[Key, str] = {}
         self._plans: dict[Key, str] = {}
+        # When the last change was written that could have waited.
         self._written: dict[Key, datetime] = {}
 
     async def __call__(self, key: Key) -> float | None:
@@ -112,15 +113,15 @@ class Reconciler:
         if not change:
             return None
         now = self._clock()
-        if status.only_clients(change):
-            due = status.clients_due(self._written.get(key), now)
+        if status.minor(change):
+            due = status.minor_due(self._written.get(key), now)
             if due is not None:
                 return due
+            self._written[key] = now
         try:
             answer = await self._kube.patch_status(SERVERS, *key, scene.owner.uid, change)
         except NotFoundError:
             return None
-        self._written[key] = now
         self._metrics.status_writes.inc()
         self._cache.put(SERVERS, answer)
         created = outcome.created[0] if outcome.created else ""

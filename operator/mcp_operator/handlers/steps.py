@@ -93,7 +93,9 @@ class Executor:
             return None
         seen = scene.seen
         entry = seen.entry.command if seen.entry is not None else None
-        body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, seen.config_hash, entry)
+        body = pod_manifest.build(
+            scene.template, scene.owner, plan.create_epoch, seen.config_hash, seen.config, entry
+        )
         name = body["metadata"]["name"]
         try:
             answer = await self._kube.create(PODS, body)

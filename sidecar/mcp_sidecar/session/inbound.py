@@ -27,6 +27,8 @@ class Inbound:
         self.on_tools_changed: Callable[[], None] = lambda: None
         self.on_noise: Callable[[str], None] = lambda _line: None
         """Told of the first lines that are no messages, cut."""
+        self.before: Callable[[frames.Frame], frames.Frame | None] = lambda frame: frame
+        """Sees the notifications of a server without sessions first; gives what is left to do."""
         self._notices: dict[str, Callable[[frames.Frame], None]] = {
             "notifications/progress": self._progress,
             "notifications/message": self._log_message,
@@ -55,7 +57,12 @@ class Inbound:
         elif frame.kind is frames.Kind.REQUEST:
             self._request(frame)
         else:
-            self._notices.get(frame.method, self._other)(frame)
+            self._notification(frame)
+
+    def _notification(self, frame: frames.Frame) -> None:
+        left = self.before(frame) if self._shared.modern else frame
+        if left is not None:
+            self._notices.get(left.method, self._other)(left)
 
     def _repaired(self, line: bytes) -> frames.Frame | None:
         """A frame that is one but for some bytes that are not UTF-8; everything else is noise."""
@@ -129,6 +136,9 @@ class Inbound:
 
     def _request(self, frame: frames.Frame) -> None:
         shared = self._shared
+        if shared.modern:  # which may send none, and gets no answers
+            shared.metrics.count("mcp_relay_server_requests", "refused")
+            return
         if frame.method == "ping":
             self._reply(frames.result(frame.raw_id))
             return
@@ -149,7 +159,7 @@ class Inbound:
         if len(self._shared.asked) >= MAX_ASKED:
             return False
         number = self._table.number()
-        if not self._deliver(owner, frame.with_id(b"%d" % number)):
+        if not self.deliver(owner, frame.with_id(b"%d" % number)):
             return False
         self._shared.asked[number] = Asked(owner, frame.id, frame.raw_id)
         self._shared.metrics.count("mcp_relay_server_requests", "delivered")
@@ -159,7 +169,7 @@ class Inbound:
         owner = attribution.sole_owner(self._table.owners())
         return None if owner is None or owner.ended else owner
 
-    def _deliver(self, owner: Client, data: bytes) -> bool:
+    def deliver(self, owner: Client, data: bytes) -> bool:
         """To a client, without a link to a call: on the stream of its only call, else on its GET stream."""
         numbers = list(owner.calls.values())
         if len(numbers) != 1 and owner.stream is not None and owner.stream.put((data,)):
@@ -187,7 +197,7 @@ class Inbound:
         owner = self._owner()
         if owner is None:
             self._dropped("log_without_owner")
-        elif self._shared.interests.shows(owner.key, frame.params.get("level")) and not self._deliver(
+        elif self._shared.interests.shows(owner.key, frame.params.get("level")) and not self.deliver(
             owner, frame.data
         ):
             self._dropped("no_stream")
@@ -197,7 +207,7 @@ class Inbound:
         for number, asked in self._shared.asked.items():
             if asked.id == wanted and type(asked.id) is type(wanted):
                 del self._shared.asked[number]
-                self._deliver(
+                self.deliver(
                     asked.client, jsontext.replace(frame.data, b"%d" % number, "params", "requestId")
                 )
                 return
@@ -217,5 +227,5 @@ class Inbound:
 
     def _other(self, frame: frames.Frame) -> None:
         owner = self._owner()
-        if owner is None or not self._deliver(owner, frame.data):
+        if owner is None or not self.deliver(owner, frame.data):
             self._dropped("notification_without_owner")

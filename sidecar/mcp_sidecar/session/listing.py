@@ -11,6 +11,7 @@ from typing import Any
 from mcp_sidecar import log
 from mcp_sidecar.core import document, frames, texts
 from mcp_sidecar.core.document import MAX_MESSAGE, Problem, Tools, cut
+from mcp_sidecar.core.modern import headers
 from mcp_sidecar.core.pace import Pace
 from mcp_sidecar.session.masker import Masker
 from mcp_sidecar.session.shared import Shared
@@ -73,14 +74,16 @@ class Listing:
     async def _renew(self) -> bool:
         """Read and publish; whether the whole list was read."""
         found = document.ToolList()
+        repeated: dict[str, tuple[headers.Param, ...]] = {}
         try:
-            whole = await self._read(found)
+            whole = await self._read(found, repeated)
         except ListFailedError as error:
             masked = await self._masker.masked([cut(str(error), MAX_MESSAGE)])
             text = masked[0] if masked else f"The tools could not be listed {texts.WITHHELD}"
             log.event("tools_list_failed", logging.WARNING, error=text)
             self._publish(None, Problem("ListTools", "ListToolsFailed", text))
             return False
+        self._shared.tool_params = repeated
         problem = None
         if not whole:
             text = f"Only the first {found.count} tools were read for the status: the list is too long"
@@ -94,7 +97,7 @@ class Listing:
         shown = texts.put_back(tools.shown, masked) if masked is not None else ()
         return Tools(tools.count, tools.digest, tuple(shown))
 
-    async def _read(self, found: document.ToolList) -> bool:
+    async def _read(self, found: document.ToolList, repeated: dict[str, tuple[headers.Param, ...]]) -> bool:
         """Read page by page; whether that was all."""
         params: dict[str, Any] = {}
         for _ in range(MAX_PAGES):
@@ -103,10 +106,12 @@ class Listing:
             page = result.get("tools") if isinstance(result, dict) else None
             if not isinstance(page, list) or not isinstance(result, dict):
                 raise ListFailedError("The server's answer to tools/list has no list of tools")
-            found.add(page[: MAX_LISTED - found.count])
+            room = MAX_LISTED - found.count
+            found.add(page[:room])
+            repeated.update(headers.tool_params(page[:room]))
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str) or cursor == params.get("cursor"):
-                return found.count < MAX_LISTED or len(page) == 0
+                return len(page) <= room
             if found.count >= MAX_LISTED or found.size >= MAX_LIST_BYTES:
                 return False
             params = {"cursor": cursor}
@@ -118,7 +123,7 @@ class Listing:
         self._shared.table.add_own(
             number, lambda message: None if answer.done() else answer.set_result(message)
         )
-        self._shared.send(frames.request(number, "tools/list", params))
+        self._shared.send(self._shared.asking(number, "tools/list", params))
         try:
             message = await asyncio.wait_for(answer, PAGE_SECONDS)
         except TimeoutError as error:

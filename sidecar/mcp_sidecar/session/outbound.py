@@ -41,7 +41,7 @@ class Outbound:
             client.left(call.id, now)
             return call
         number = self._table.number()
-        if not self._shared.send(self._rewritten(frame, data, number, call)):
+        if not self._shared.send(self.rewritten(frame, data, number, call)):
             name = self._shared.settings.server_name
             refusal = RefusedError(frames.SERVER_ERROR, f"MCP server {name!r} is not connected")
             call.refuse(refusal, "refused")
@@ -66,7 +66,7 @@ class Outbound:
                 frames.SERVER_ERROR, f"This session has {MAX_CALLS} open requests; wait for their answers"
             )
 
-    def _rewritten(self, frame: frames.Frame, data: bytes, number: int, call: Call) -> bytes:
+    def rewritten(self, frame: frames.Frame, data: bytes, number: int, call: Call) -> bytes:
         """The frame as the server gets it: id and progress token are the upstream id."""
         raw = b"%d" % number
         meta = frame.params.get("_meta")
@@ -187,7 +187,7 @@ class Outbound:
         shared = self._shared
         shared.metrics.count("mcp_relay_sessions_ended", reason)
         for number in list(client.calls.values()):
-            self._give_up(
+            self.give_up(
                 number, RefusedError(frames.SERVER_ERROR, "The session was ended while the call ran"), "ended"
             )
         for number, asked in list(shared.asked.items()):
@@ -211,7 +211,8 @@ class Outbound:
         if absent:
             shared.save_interests()
 
-    def _give_up(self, number: int, refusal: RefusedError, outcome: str) -> None:
+    def give_up(self, number: int, refusal: RefusedError, outcome: str) -> None:
+        """End an open call that the server may still work on."""
         call = self._table.abandon(number)
         if call is not None:
             self._tell_cancelled(number, str(refusal))

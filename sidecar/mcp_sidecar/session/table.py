@@ -92,6 +92,10 @@ class CallTable:
             self._arm()
         return call
 
+    def unlimit(self, number: int) -> None:
+        """Let an open call last as long as it likes."""
+        self._limits.discard(number)
+
     def _leave(self, number: int, call: Call) -> None:
         self._limits.discard(number)
         self._quiet.discard(number)

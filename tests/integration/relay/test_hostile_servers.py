@@ -81,7 +81,7 @@ async def test_replies_to_a_server_that_does_not_read_are_bounded(tmp_path: Path
         launcher.say(b"\n".join([ping] * 1000))
         return await metric(pod, "messages_dropped", "server_not_reading") > 0
 
-    await eventually(dropped, 10)
+    await eventually(dropped, 20)
     refused = await client.call("any")
     assert "does not read its input" in refused["error"]["message"]
     launcher.reads.set()

@@ -16,7 +16,14 @@ from mcp_operator.adapters.registry import Registries
 from mcp_operator.core.api import ErrorPhase, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.api.status import RecoveryStatus, SessionStatus
 from mcp_operator.core.decide import decide
-from mcp_operator.core.observation import ContainerFacts, ContainerState, Observation, PodFacts, RelayView
+from mcp_operator.core.observation import (
+    ContainerFacts,
+    ContainerState,
+    Ending,
+    Observation,
+    PodFacts,
+    RelayView,
+)
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.doors import Doors
@@ -51,11 +58,14 @@ class World:
     def later(self, seconds: float) -> datetime:
         return ago(-seconds)
 
-    def running(self, seconds: float = 60) -> ContainerFacts:
-        return ContainerFacts(ContainerState.RUNNING, started_at=ago(seconds))
+    def running(self, seconds: float = 60, last: Ending | None = None) -> ContainerFacts:
+        return ContainerFacts(ContainerState.RUNNING, started_at=ago(seconds), last=last)
 
-    def waiting(self, reason: str, message: str = "") -> ContainerFacts:
-        return ContainerFacts(ContainerState.WAITING, reason=reason, message=message)
+    def waiting(self, reason: str, message: str = "", last: Ending | None = None) -> ContainerFacts:
+        return ContainerFacts(ContainerState.WAITING, reason=reason, message=message, last=last)
+
+    def ending(self, code: int, reason: str = "Error", message: str = "", at: float = 3) -> Ending:
+        return Ending(reason=reason, message=message, exit_code=code, finished_at=ago(at))
 
     def terminated(self, code: int, reason: str = "", message: str = "") -> ContainerFacts:
         return ContainerFacts(

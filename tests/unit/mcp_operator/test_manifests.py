@@ -34,7 +34,7 @@ def spec(**fields: Any) -> MCPServerSpec:
 
 
 def built(**fields: Any) -> Json:
-    return pod.build(pod.template(OWNER, spec(**fields), SETTINGS), OWNER, 3, "a.b")
+    return pod.build(pod.template(OWNER, spec(**fields), SETTINGS), OWNER, 3, "a.b", {"the spec": "a"})
 
 
 def server(**fields: Any) -> Json:
@@ -213,7 +213,7 @@ def test_labels_of_the_pod_template_never_replace_ours() -> None:
 
 def test_the_template_changes_with_the_spec_and_with_the_restart_mark_and_not_by_itself() -> None:
     def digest(restarted: str = "", **fields: Any) -> str:
-        return references.template_digest(pod.template(OWNER, spec(**fields), SETTINGS, restarted))
+        return references.plain_digest(pod.template(OWNER, spec(**fields), SETTINGS, restarted))
 
     assert digest() == digest()
     assert digest() == digest(recovery={"maxRetries": 1})

@@ -121,6 +121,11 @@ def refuse(case: Case, found: Failure) -> Plan:
     )
 
 
+def earliest(*moments: datetime | None) -> datetime | None:
+    """The first of the moments that are known."""
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
 def left_overs(case: Case) -> tuple[PodFacts, ...]:
     """Pods older than the newest one, which nobody needs any more."""
     return living(case.seen.pods[:-1])
