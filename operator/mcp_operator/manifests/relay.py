@@ -35,7 +35,7 @@ def build(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
             "postStart": {"exec": {"command": [paths.IMAGE_LAUNCHER_PATH, "install", paths.LAUNCHER_PATH]}}
         },
         "livenessProbe": LIVENESS,
-        "resources": resources.RELAY,
+        "resources": resources.relay(settings.relay_resources),
         "securityContext": security.relay(),
         "volumeMounts": volumes.relay_mounts(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
