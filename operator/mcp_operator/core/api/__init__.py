@@ -9,6 +9,7 @@ from mcp_operator.core.api.conditions import (
     ConditionStatus,
     ConditionType,
     Phase,
+    Protocol,
     Reason,
     RecoveryAction,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "MCPServerSpec",
     "MCPServerStatus",
     "Phase",
+    "Protocol",
     "Reason",
     "RecoveryAction",
 ]
