@@ -52,7 +52,7 @@ class Operator:
         self.cache = Cache()
         self.queue = WorkQueue(self._reconcile, settings.concurrency, self._failed)
         self.relays = RelayWatches(self.queue.wake, settings.poll_wait, settings.poll_spacing)
-        nursery = Nursery(kube, self.cache)
+        nursery = Nursery(kube, self.cache, settings)
         self.doors = Doors(self.queue.wake)
         self.registries = Registries(settings.insecure_registries, settings.registry_ca)
         self.entries = EntryPoints(kube, self.registries, self.queue.wake, _now)

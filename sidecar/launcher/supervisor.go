@@ -74,6 +74,7 @@ func run(opts options) exitFacts {
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGQUIT)
 	becomeSubreaper()
+	letOthersFinish()
 	if opts.parent != 0 {
 		followParent(opts.parent)
 	}

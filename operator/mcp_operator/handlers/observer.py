@@ -90,7 +90,7 @@ class Observer:
         if invalid or "deletionTimestamp" in meta:
             children = Children()
             return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
-        children = await self._nursery.look(owner)
+        children = await self._nursery.look(owner, spec)
         found = references.find(spec)
         self._refer(key, found)
         lookup = await self._lookups(owner.namespace, found)

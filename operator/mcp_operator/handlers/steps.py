@@ -53,13 +53,17 @@ class Executor:
         self._look_up = look_up
 
     async def execute(self, scene: Scene, plan: Plan) -> Outcome:
-        """Delete pods; write Service and Secret and create the pod, both at once; reconnect; look up."""
+        """Delete pods; write the fence; write the other children and create the pod; reconnect; look up."""
         undeleted = await asyncio.gather(
             *(self._delete(scene, pod) for pod in plan.delete), return_exceptions=True
         )
         refusal = _refused(undeleted)
         if refusal is not None:
             return Outcome(withheld(scene.seen, replace(plan, create_epoch=None), refusal))
+        refusal = await self._fence(scene, plan)
+        if refusal is not None:
+            answer = withheld if plan.create_epoch is None else refused
+            return Outcome(answer(scene.seen, plan, refusal))
         wanted = plan.wanted and bool(scene.children.apply)
         results = await asyncio.gather(
             self._nursery.apply(scene.owner, scene.children) if wanted else _nothing(),
@@ -76,6 +80,11 @@ class Executor:
         if plan.look_up:
             self._look_up(key, scene.seen.spec)
         return outcome
+
+    async def _fence(self, scene: Scene, plan: Plan) -> Refusal | None:
+        if not plan.wanted:
+            return None
+        return _refused(await asyncio.gather(self._nursery.protect(scene.children), return_exceptions=True))
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
         if pod.deleting:

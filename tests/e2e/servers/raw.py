@@ -70,6 +70,7 @@ class Server:
             "die": die,
             "allocate": self.allocate,
             "complain": complain,
+            "run": run_code,
             "change": self.change,
         }
 
@@ -223,6 +224,21 @@ def complain(arguments: Json) -> str:
     sys.stderr.write("e" * int(arguments.get("bytes", 1)))
     sys.stderr.flush()
     return "complained"
+
+
+def run_code(arguments: Json) -> str:
+    """What Python code prints that a hostile server would run; ended after `seconds`."""
+    limit = float(arguments.get("seconds", 20))
+    command = [sys.executable, "-c", str(arguments["code"]), *map(str, arguments.get("arguments", []))]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"not done after {limit} s") from None
+    if done.returncode:
+        raise ToolError(f"exit {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
 
 
 def messages() -> Iterator[Json]:

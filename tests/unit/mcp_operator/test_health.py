@@ -80,6 +80,9 @@ def test_without_an_environment_all_namespaces_are_served() -> None:
         ("MCP_OPERATOR_LOG_LEVEL", "LOUD"),
         ("MCP_OPERATOR_HEALTH_PORT", "http"),
         ("MCP_OPERATOR_METRICS_PORT", "99999"),
+        ("MCP_OPERATOR_NETWORK", "[]"),
+        ("MCP_OPERATOR_NETWORK", "{"),
+        ("MCP_OPERATOR_NETWORK", '{"notInternet": ["10.0.0.1/8"]}'),
     ],
 )
 def test_a_setting_without_sense_is_refused_by_name(name: str, value: str) -> None:

@@ -320,6 +320,8 @@ def test_merging_keeps_what_only_one_side_names() -> None:
         ({"a": [1, 2]}, {"a": [1]}, False),
         ({"a": 1}, {"b": 1}, False),
         (None, {"a": 1}, False),
+        ({"a": {"b": {}}}, {"a": {"b": {}, "c": [], "d": {}}}, True),
+        ({"a": [1]}, {"a": []}, False),
     ],
 )
 def test_drift_is_what_is_wanted_and_not_there(actual: Any, wanted: Any, there: bool) -> None:

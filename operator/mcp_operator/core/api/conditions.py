@@ -100,8 +100,8 @@ class Reason(StrEnum):
     SANDBOX_FAILED = "SandboxFailed"
     """The node cannot make the pod's sandbox, for example because the RuntimeClass does not exist."""
     ADMISSION_REFUSED = "AdmissionRefused"
-    """The API server refused the pod, Service or Secret: Pod Security, a webhook, a missing service account
-    or right, an invalid value."""
+    """The API server refused the pod, NetworkPolicy, Service or Secret: Pod Security, a webhook, a missing
+    service account or right, an invalid value."""
     QUOTA_EXCEEDED = "QuotaExceeded"
     """The API server refused the pod, Service or Secret because of a ResourceQuota or LimitRange."""
     EVICTED = "Evicted"
@@ -203,3 +203,16 @@ class Protocol(StrEnum):
     """Revisions with a handshake, 2024-11-05 to 2025-11-25."""
     MODERN = "Modern"
     """Revision 2026-07-28, without sessions: `server/discover` comes first."""
+
+
+class EgressClass(StrEnum):
+    """Where the pod may open connections to (`spec.network.egress`)."""
+
+    INTERNET = "Internet"
+    """The cluster's DNS and public addresses; no private, link-local or metadata address."""
+    NONE = "None"
+    """Nowhere, DNS included."""
+    ALL = "All"
+    """Everywhere."""
+    CUSTOM = "Custom"
+    """Where `spec.network.egressRules` says, and nowhere else."""

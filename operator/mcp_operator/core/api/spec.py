@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
-from mcp_operator.core.api.conditions import AuthType, Protocol
+from mcp_operator.core.api.conditions import AuthType, EgressClass, Protocol
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
@@ -156,6 +156,32 @@ class Auth(Model):
     Secret named like the Service."""
 
 
+class Network(Model):
+    """Who may reach the pod, and whom it may reach."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "(has(self.egress) && self.egress == 'Custom') == has(self.egressRules)",
+                "spec.network.egressRules belongs to egress Custom: set both or neither",
+            )
+        )
+    )
+
+    egress: EgressClass = EgressClass.INTERNET
+    """Internet: the cluster's DNS and public addresses, no private, link-local or metadata address. None:
+    nowhere, DNS included. All: everywhere. Custom: where `egressRules` says. Default Internet."""
+    egress_rules: (
+        Annotated[tuple[Opaque, ...], core("NetworkPolicyEgressRule", **ATOMIC, maxItems=64)] | None
+    ) = None
+    """With Custom: where the pod may open connections to, DNS too. Required then."""
+    ingress_from: Annotated[tuple[Opaque, ...], core("NetworkPolicyPeer", **ATOMIC, maxItems=64)] | None = (
+        None
+    )
+    """Pods, namespaces and addresses that may reach the clients' port; the operator and the pod's own node
+    always may. An empty list: nobody else. Default: all pods of the same namespace."""
+
+
 class MCPServerSpec(Model):
     """What to run, and how."""
 
@@ -270,6 +296,10 @@ class MCPServerSpec(Model):
     """How a failed server is replaced."""
     auth: Auth = Auth()
     """Who may use the server. Default: who has the bearer token."""
+    network: Network = Network()
+    """Who may reach the pod, and whom it may reach: a NetworkPolicy, which holds only where the cluster's
+    network plugin enforces it. A change needs no new pod. Default: from its namespace, to public
+    addresses."""
 
 
 # On the whole object, so that the message also comes when `spec` itself is missing.
