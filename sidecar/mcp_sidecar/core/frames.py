@@ -193,6 +193,12 @@ def error(raw_id: bytes, code: int, message: str, data: Any = None) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, jsontext.dumps(body))
 
 
+def error_of(frame: Frame, raw_id: bytes) -> bytes:
+    """The error that an answer carries, as the answer to another request."""
+    start, end = jsontext.byte_span(frame.data, "error")
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, frame.data[start:end])
+
+
 def result(raw_id: bytes, raw_result: bytes = b"{}") -> bytes:
     """A result answer."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (raw_id, raw_result)

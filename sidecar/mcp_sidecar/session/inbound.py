@@ -10,6 +10,7 @@ from mcp_sidecar.core.document import cut
 from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.modern.bridge import Answerer
 from mcp_sidecar.session.shared import Asked, Shared
 
 _NOISE_LOGGED = 20
@@ -159,7 +160,8 @@ class Inbound:
         if len(self._shared.asked) >= MAX_ASKED:
             return False
         number = self._table.number()
-        if not self.deliver(owner, frame.with_id(b"%d" % number)):
+        question = frame.with_id(b"%d" % number)
+        if not (owner.ask(number, frame) if isinstance(owner, Answerer) else self.deliver(owner, question)):
             return False
         self._shared.asked[number] = Asked(owner, frame.id, frame.raw_id)
         self._shared.metrics.count("mcp_relay_server_requests", "delivered")
@@ -197,7 +199,7 @@ class Inbound:
         owner = self._owner()
         if owner is None:
             self._dropped("log_without_owner")
-        elif self._shared.interests.shows(owner.key, frame.params.get("level")) and not self.deliver(
+        elif owner.hears(frame.params.get("level"), self._shared.interests) and not self.deliver(
             owner, frame.data
         ):
             self._dropped("no_stream")
@@ -207,6 +209,9 @@ class Inbound:
         for number, asked in self._shared.asked.items():
             if asked.id == wanted and type(asked.id) is type(wanted):
                 del self._shared.asked[number]
+                if isinstance(asked.client, Answerer):
+                    asked.client.withdraw(number)
+                    return
                 self.deliver(
                     asked.client, jsontext.replace(frame.data, b"%d" % number, "params", "requestId")
                 )
@@ -216,7 +221,7 @@ class Inbound:
         uri = frame.params.get("uri")
         for key in self._shared.interests.wanted_by(uri) if isinstance(uri, str) else ():
             client = self._shared.clients.by_key(key)
-            if client is None or client.stream is None or not client.stream.put((frame.data,)):
+            if client is None or not client.updated(frame.data):
                 self._dropped("no_stream")
 
     def _list_changed(self, frame: frames.Frame) -> None:
