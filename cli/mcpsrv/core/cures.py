@@ -8,13 +8,11 @@ from mcp_operator.core.api import Reason
 
 _FIX_COMMAND: Final = (
     "Correct spec.command. The default image has npx, node, uvx and python3; for anything else name an "
-    "image that has the "
-    "program in spec.image."
+    "image that has the program in spec.image."
 )
 _SERVER_DIES: Final = (
     "The server itself ends. Read its last lines above; `mcpsrv logs {name}` has all of them. Most often a "
-    "variable is "
-    "missing in spec.env, or an argument in spec.command is wrong."
+    "variable is missing in spec.env, or an argument in spec.command is wrong."
 )
 _SECRETS: Final = (
     "Create it, or correct the name in spec; the operator goes on by itself as soon as it is there."
@@ -32,6 +30,8 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.CONFIG_MAP_NOT_FOUND: _SECRETS,
     Reason.CONFIG_MAP_KEY_NOT_FOUND: "Add the key to the ConfigMap, or correct it in spec; the operator "
     "goes on by itself.",
+    Reason.INVALID_TOKEN: "Put a token into the key that spec.auth.bearer.secretRef names; it is picked up "
+    "by itself.",
     Reason.OWNERSHIP_CONFLICT: "Rename or delete the object that the message names, or give the MCPServer "
     "another name.",
     Reason.POD_RUNNING: "",
@@ -42,12 +42,12 @@ BY_REASON: Final[dict[str, str]] = {
     "or add a node.",
     Reason.IMAGE_PULL_FAILED: "Correct spec.image, or name a Secret with the registry's credentials in "
     "spec.imagePullSecrets.",
-    Reason.ENTRY_POINT_UNKNOWN: "Write what the image starts into spec.command, or let the operator read the "
-    "registry: name a Secret with its credentials in spec.imagePullSecrets.",
+    Reason.ENTRY_POINT_UNKNOWN: "Write what the image starts into spec.command, or let the operator read "
+    "the registry: name a Secret with its credentials in spec.imagePullSecrets.",
     Reason.INVALID_IMAGE_NAME: "Correct spec.image: it should read registry/name:tag.",
     Reason.CONTAINER_CREATE_FAILED: "If the message speaks of root: set spec.securityContext.runAsUser to "
-    "a number above 0, or "
-    "use an image that has a plain user. Otherwise check spec.volumes and spec.volumeMounts.",
+    "a number above 0, or use an image that has a plain user. Otherwise check spec.volumes and "
+    "spec.volumeMounts.",
     Reason.CONTAINER_START_FAILED: "Check spec.image and spec.workingDir; `kubectl describe pod {pod}` has "
     "the node's words.",
     Reason.SANDBOX_FAILED: "Correct spec.runtimeClassName, or have the RuntimeClass installed on the node.",
@@ -55,35 +55,40 @@ BY_REASON: Final[dict[str, str]] = {
     "policy, or the policy.",
     Reason.QUOTA_EXCEEDED: "Lower spec.resources, delete what is not needed in the namespace, or raise its "
     "quota.",
+    Reason.LIMIT_RANGE_EXCEEDED: "Set spec.resources within what the namespace's LimitRange allows; the "
+    "message names it.",
     Reason.EVICTED: "The node ran short of something; the pod is replaced. If it comes again, raise "
     "spec.resources.requests.",
     Reason.NODE_LOST: "Nothing: the pod is made again on another node.",
     Reason.COMMAND_NOT_FOUND: _FIX_COMMAND,
     Reason.PERMISSION_DENIED: "The file may not be executed by the server's user: name its interpreter "
-    "first in spec.command, "
-    "or correct the image.",
+    "first in spec.command, or correct the image.",
     Reason.START_FAILED: _FIX_COMMAND,
     Reason.PROCESS_EXITED: _SERVER_DIES,
     Reason.PROCESS_SIGNALED: "A signal ended the server. SIGKILL is often memory: raise "
-    "spec.resources.limits.memory. SIGSEGV "
-    "and SIGABRT are faults of the server: try another version.",
+    "spec.resources.limits.memory. SIGSEGV and SIGABRT are faults of the server: try another version.",
     Reason.STDOUT_CLOSED: "The server closed its stdout and can answer no more: a fault of the server; try "
+    "another version.",
+    Reason.STDIN_CLOSED: "The server closed its stdin and hears no more calls: a fault of the server; try "
     "another version.",
     Reason.OOM_KILLED: "Raise spec.resources.limits.memory.",
     Reason.INITIALIZED: "",
     Reason.INITIALIZING: "Wait: the first start of npx and uvx downloads the package. `mcpsrv logs {name} "
     "-f` shows how far it is.",
     Reason.STARTUP_TIMEOUT: "Raise spec.session.startupTimeoutSeconds if the server only needs longer, for "
-    "example for a download; "
-    "otherwise check that spec.command starts a server that speaks MCP on stdin and stdout, not over HTTP.",
+    "example for a download; otherwise check that spec.command starts a server that speaks MCP on "
+    "stdin and stdout, not over HTTP.",
     Reason.INITIALIZE_FAILED: "The program answered, but not as an MCP server: check that spec.command "
     "starts the stdio server.",
     Reason.LIST_TOOLS_FAILED: "The server refuses to list its tools: read its log, and try another version "
     "of it.",
     Reason.TRANSPORT_DROPPED: "Nothing: the connection is restored by itself, the server keeps running.",
     Reason.RELAY_UNREACHABLE: "Nothing for a moment: the relay is restarted by itself. If it stays so, a "
-    "NetworkPolicy may keep the "
-    "operator from port 8081 of the pod.",
+    "NetworkPolicy may keep the operator from port 8081 of the pod.",
+    Reason.RELAY_FAILED: "Nothing for a moment: the node starts the relay again. If its memory was too "
+    "small, raise relay.resources in the chart's values.",
+    Reason.RELAY_UNREADABLE: "The relay's image does not fit the operator's: install the chart with images "
+    "of one version.",
     Reason.CONNECTED: "",
     Reason.CREATED: "",
     Reason.RECREATING: "Wait; a new pod is being made.",
@@ -121,12 +126,12 @@ CLUES: Final = (
     ),
     _clue(
         r"ENOTFOUND|EAI_AGAIN|getaddrinfo|Name or service not known|Temporary failure in name resolution",
-        "A host name cannot be resolved: check it, and whether the pod may reach DNS and that network.",
+        "A host name cannot be resolved: check it, and spec.network.egress: None allows no DNS either.",
     ),
     _clue(
         r"ECONNREFUSED|Connection refused|ETIMEDOUT|Connection timed out|Network is unreachable|EHOSTUNREACH",
-        "A host cannot be reached: `localhost` is the pod itself, name the other service; and check "
-        "network policies.",
+        "A host cannot be reached: `localhost` is the pod itself; private addresses need spec.network.egress "
+        "All or Custom, the default reaches public ones only.",
     ),
     _clue(
         r"self.signed certificate|CERTIFICATE_VERIFY_FAILED|unable to (?:verify|get local "
@@ -156,8 +161,8 @@ CLUES: Final = (
         "The service behind refuses the credentials: check the values in the Secret that spec.env refers to.",
     ),
     _clue(
-        r"[A-Z][A-Z0-9]*_[A-Z0-9_]+\b.{0,40}(?:is not set|not set|required|missing|must be)|"
-        r"(?:missing|required|provide|set)\b.{0,60}\b[A-Z][A-Z0-9]*_[A-Z0-9_]+",
+        r"(?-i:[A-Z][A-Z0-9]*_[A-Z0-9_]+)\b.{0,40}(?:is not set|not set|required|missing|must be)|"
+        r"(?:missing|required|provide|set)\b.{0,60}\b(?-i:[A-Z][A-Z0-9]*_[A-Z0-9_]+)",
         "A variable is missing: add it to spec.env, a secret one with valueFrom.secretKeyRef.",
     ),
     _clue(
