@@ -32,7 +32,7 @@ class Plan:
     look_up: bool = False
     """Whether the registry is asked what the image starts."""
     wanted: bool = True
-    """Whether the Service and the Secret should exist; False while the resource goes away."""
+    """Whether the children beside the pod should exist; False while the resource goes away."""
     hold: bool = False
     """Whether the status stays as it is: what was written last is still the best that is known."""
     changed: str = ""

@@ -15,6 +15,7 @@ from mcp_sidecar.session.clients import Client, Clients
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.modern.feed import Feed
 from mcp_sidecar.session.modern.notices import Notices
+from mcp_sidecar.session.modern.sessions import Sessions
 from mcp_sidecar.session.modern.stateless import Stateless
 from mcp_sidecar.session.outbound import Outbound
 from mcp_sidecar.session.shared import Shared
@@ -47,6 +48,7 @@ class Relay:
         self.outbound = Outbound(self.shared)
         inbound, feed = Inbound(self.shared), Feed(self.shared)
         inbound.before = Notices(self.shared, feed, inbound.deliver).take
+        self.sessions = Sessions(self.shared, self.outbound, feed)
         self.stateless = Stateless(self.shared, self.outbound)
         self.upstream = Upstream(self.shared, inbound, self.outbound)
         self.upstream.on_modern = feed.open
@@ -84,7 +86,7 @@ class Relay:
             RefusedError: the server cannot be used, or all sessions are in use.
 
         """
-        await self.upstream.ready(READY_SECONDS)
+        await self.upstream.gate.ready(READY_SECONDS)
         client = self.shared.clients.open(frame.params, subject)
         answer: dict[str, Any] = {**(self.shared.store.answer or {}), "protocolVersion": client.revision}
         return client.sid, frames.result(frame.raw_id, jsontext.dumps(answer))
@@ -119,7 +121,7 @@ class Relay:
             RefusedError: they cannot.
 
         """
-        await self.upstream.ready(READY_SECONDS)
+        await self.upstream.gate.ready(READY_SECONDS)
 
     def call(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
         """Start a client's request; `open` was true just now.
@@ -130,6 +132,8 @@ class Relay:
         """
         if client.ended:
             raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        if self.shared.modern:
+            return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
@@ -205,6 +209,7 @@ class Relay:
     async def close(self) -> None:
         """Stop everything; nothing of this relay is left."""
         self.shared.table.close()
+        self.stateless.close()
         self.upstream.close()
         self.shared.board.close()
         tasks = [*self._tasks, *([self._drained] if self._drained else [])]

@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_congested", "_current", "_drain", "_intake", "_last_used", "_linger", "_loop", "_site",
-        "_transport", "_used", "_waiting",
+        "_transport", "_waiting",
     )  # fmt: skip
 
     def __init__(self, site: Site, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,7 +49,6 @@ class Connection(asyncio.Protocol):
         self._current: Exchange | None = None  # its reply is to be written
         self._waiting: deque[Exchange] = deque()
         self._last_used = loop.time()
-        self._used = False  # since the last check
         self._congested = False
         self._drain: asyncio.Future[None] | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -142,7 +141,7 @@ class Connection(asyncio.Protocol):
     def finished(self) -> None:
         """The reply to the current request is complete."""
         exchange, self._current = self._current, None
-        self._used = True
+        self._last_used = self._loop.time()
         if exchange is None or not exchange.keep_alive:
             self._hang_up()
         elif self._waiting:
@@ -196,8 +195,6 @@ class Connection(asyncio.Protocol):
 
     def check(self, now: float) -> None:
         """End what takes too long; a client whose requests wait is not read from, so it is not to blame."""
-        if self._used:  # noted once a check instead of with every request
-            self._used, self._last_used = False, now
         if self._transport is None or self._waiting:
             return
         if self._intake.overdue(now):

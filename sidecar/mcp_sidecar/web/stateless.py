@@ -85,10 +85,6 @@ class StatelessEndpoint:
             self._call(exchange, frame, said, kinds)
 
     def _call(self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]) -> None:
-        if not self._relay.shared.modern:
-            # As an endpoint that knows no such clients: they then go on with `initialize`.
-            exchange.reply(self._foreign(exchange.head.headers.get(b"mcp-protocol-version", b"")))
-            return
         try:
             call = self._relay.stateless.request(
                 frame, said, self._subject, exchange.head.headers, sse=access.SSE in kinds

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mcp_operator.adapters.errors import ConflictError, NotFoundError
-from mcp_operator.adapters.kinds import EVENTS, PODS, SECRETS, SERVERS, SERVICES, Kind
+from mcp_operator.adapters.kinds import EVENTS, NETWORK_POLICIES, PODS, SECRETS, SERVERS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.adapters.registry import Registries
 from mcp_operator.core.api import ErrorPhase, MCPServerSpec, MCPServerStatus
@@ -174,7 +174,7 @@ class FakeKube:
 
     def __init__(self) -> None:
         self.objects: dict[Kind, dict[str, Json]] = {
-            kind: {} for kind in (SERVERS, PODS, SERVICES, SECRETS, EVENTS)
+            kind: {} for kind in (SERVERS, PODS, SERVICES, SECRETS, NETWORK_POLICIES, EVENTS)
         }
         self.versions = itertools.count(1)
         self.writes: list[str] = []
@@ -245,7 +245,7 @@ class Setup:
         self.now: datetime = world.now
         kube = cast("Kube", self.kube)
         settings = Settings(relay_image="relay:1", runtime_image="runtime:1")
-        nursery = self.nursery = Nursery(kube, self.cache)
+        nursery = self.nursery = Nursery(kube, self.cache, settings)
         relays = RelayWatches(lambda key: None, 30, 5)
         # The registries are given by the tests that need them.
         self.entries = EntryPoints(kube, cast("Registries", None), lambda key: None, lambda: self.now)
