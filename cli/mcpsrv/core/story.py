@@ -83,7 +83,7 @@ def _headline(server: Json) -> str:
         count = status.get("toolCount")
         tools = "" if count is None else f", {count} tools"
         restarts = (status.get("recovery") or {}).get("restarts", 0)
-        return f"Ready{tools}, restarted {restarts} times" if restarts else f"Ready{tools}"
+        return f"Ready{tools}, {restarts} restarts so far" if restarts else f"Ready{tools}"
     return f"not Ready, phase {now.phase}: {now.reason}: {now.message}".rstrip(": ")
 
 

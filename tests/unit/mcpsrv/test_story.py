@@ -71,7 +71,7 @@ def test_a_ready_server_needs_nothing() -> None:
         "Connected", condition("Ready", "True", "Connected"), toolCount=2, recovery={"restarts": 1}
     )
     told = story.tell(Facts(ready))
-    assert (told.ready, told.headline, told.advice) == (True, "Ready, 2 tools, restarted 1 times", ())
+    assert (told.ready, told.headline, told.advice) == (True, "Ready, 2 tools, 1 restarts so far", ())
 
 
 def test_a_status_about_an_older_spec_is_not_ready() -> None:
