@@ -110,7 +110,7 @@ def test_containers_that_wait_end_the_story_and_those_that_ended_have_their_plac
 def test_what_is_told_by_a_condition_and_an_event_appears_once() -> None:
     ready = server("Connected", condition("Ready", "True", "Connected", "clients are served"))
     event = {
-        "metadata": {}, "reason": "Connected", "note": "the session is initialised, 2 tools", "type": "Normal",
+        "metadata": {}, "reason": "Connected", "note": "initialised, 2 tools", "type": "Normal",
         "eventTime": "2026-01-01T10:00:05.400Z", "regarding": {"kind": "MCPServer", "name": "demo"},
     }  # fmt: skip
     told = story.tell(Facts(ready, events=(event,)))
