@@ -11,6 +11,7 @@ from mcpsrv.core.configuration import (
     names,
     placeholders,
     programs,
+    reach,
     secretwords,
 )
 from mcpsrv.core.configuration.entry import Configuration, Entry, Input
@@ -141,7 +142,7 @@ def _empty(entry: Entry, name: str) -> Note:
 
 def _translated(launch: Launch, options: Options) -> Launch:
     """In the words of a container."""
-    launch = programs.plain(launch)
+    launch = reach.told(programs.plain(launch))
     if programs.is_engine(launch):
         return dockerrun.image(launch, options.commands.get(launch.name, ()))
     return programs.known(localpaths.translated(launch))
