@@ -65,28 +65,9 @@ class Intake:
     """Reads the requests of one connection. The parser calls back from within `feed`."""
 
     __slots__ = (
-        "__weakref__",
-        "_application",
-        "_began",
-        "_body",
-        "_body_size",
-        "_exchange",
-        "_fields",
-        "_head_size",
-        "_headers",
-        "_known_head",
-        "_known_size",
-        "_known_text",
-        "_loop",
-        "_moved",
-        "_parser",
-        "_passed",
-        "_plain",
-        "_sink",
-        "_unfinished",
-        "_url",
-        "deaf",
-        "phase",
+        "__weakref__", "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size",
+        "_headers", "_known_head", "_known_size", "_known_text", "_loop", "_moved", "_parser", "_passed",
+        "_plain", "_sink", "_unfinished", "_url", "deaf", "phase",
     )  # fmt: skip
 
     def __init__(self, sink: Sink, application: Application, loop: asyncio.AbstractEventLoop) -> None:
