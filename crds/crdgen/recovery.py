@@ -32,6 +32,11 @@ on meanwhile. Three refusals cost nothing: a quota that only the predecessor's p
 waited for), a RuntimeClass that does not exist (error phase `Sandbox` at once, then the slow attempts), and a
 namespace that is being deleted.
 
+A spec without `command` leaves it to the image. Before such a pod is made, the image's registry is asked
+what it starts; while that is not known, no pod is made, its predecessor is not touched, and no retry is
+spent. The registry is asked again after 5 s, 10 s and so on up to 5 minutes; an answer is used for 5
+minutes, and longer when the registry is away: recovery does not depend on it.
+
 ## The budget
 
 - At most {retries} retries, after {steps} s (`spec.recovery.maxRetries`, `backoffSeconds`). Then the

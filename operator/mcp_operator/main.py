@@ -14,12 +14,14 @@ from mcp_operator.adapters import kube as kube_adapter
 from mcp_operator.adapters.errors import KubeError
 from mcp_operator.adapters.kinds import SERVERS, WATCHED, Kind
 from mcp_operator.adapters.kube import Access, Kube
+from mcp_operator.adapters.registry import Registries
 from mcp_operator.core.naming import Key
 from mcp_operator.handlers import health, tasks, watching
 from mcp_operator.handlers.audit import Audit
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.doors import Doors
+from mcp_operator.handlers.entrypoints import EntryPoints
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
 from mcp_operator.handlers.relays import RelayWatches
@@ -43,6 +45,7 @@ class Operator:
     """All parts of one operator, wired."""
 
     def __init__(self, kube: Kube, settings: Settings) -> None:
+        """Raises OSError if the file with certificate authorities cannot be read."""
         self.settings = settings
         self.kube = kube
         self.metrics = Metrics()
@@ -51,12 +54,16 @@ class Operator:
         self.relays = RelayWatches(self.queue.wake, settings.poll_wait, settings.poll_spacing)
         nursery = Nursery(kube, self.cache)
         self.doors = Doors(self.queue.wake)
-        observer = Observer(kube, self.cache, nursery, self.relays.view, settings, _now, self.doors)
+        self.registries = Registries(settings.insecure_registries, settings.registry_ca)
+        self.entries = EntryPoints(kube, self.registries, self.queue.wake, _now)
+        observer = Observer(
+            kube, self.cache, nursery, self.relays.view, settings, _now, self.doors, self.entries
+        )
         self.reconciler = Reconciler(
             kube=kube,
             cache=self.cache,
             observer=observer,
-            executor=Executor(kube, self.cache, nursery, self.relays.reconnect),
+            executor=Executor(kube, self.cache, nursery, self.relays.reconnect, self.entries.ask),
             relays=self.relays,
             metrics=self.metrics,
             settings=settings,
@@ -95,6 +102,8 @@ class Operator:
         await self.queue.close()
         await self.relays.close()
         await self.doors.close()
+        await self.entries.close()
+        await self.registries.close()
 
     async def _crd(self) -> None:
         while True:

@@ -32,6 +32,10 @@ class Settings:
     """How long a relay may hold an unchanged answer back."""
     poll_spacing: float = 5.0
     """Time between two polls of a relay that does not answer."""
+    insecure_registries: tuple[str, ...] = ()
+    """Hosts of registries that are asked over plain HTTP."""
+    registry_ca: str = ""
+    """File with more certificate authorities that registries may have, in PEM; "": none."""
     audit_interval: float = 300.0
     """How often the caches are compared with the API server."""
 
@@ -56,6 +60,10 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         runtime_image=environment.get("MCP_OPERATOR_RUNTIME_IMAGE") or DEFAULT_RUNTIME_IMAGE,
         image_pull_policy=policy,
         namespaces=tuple(environment.get("MCP_OPERATOR_NAMESPACES", "").replace(",", " ").split()),
+        insecure_registries=tuple(
+            environment.get("MCP_OPERATOR_INSECURE_REGISTRIES", "").replace(",", " ").split()
+        ),
+        registry_ca=environment.get("MCP_OPERATOR_REGISTRY_CA", ""),
         log_level=level,
         health_port=_port(environment, "MCP_OPERATOR_HEALTH_PORT", 8080),
         metrics_port=_port(environment, "MCP_OPERATOR_METRICS_PORT", 8081),

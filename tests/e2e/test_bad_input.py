@@ -16,8 +16,8 @@ QUICK = {"backoffSeconds": [1], "maxRetries": 1, "retryAfterErrorSeconds": 0}
 
 @pytest.mark.parametrize(
     "spec",
-    [{}, {"image": "example.test/image:1"}, {"command": []}, {"command": [""]}],
-    ids=["nothing", "only an image", "empty command", "empty program"],
+    [{}, {"image": "example.test/image:1", "command": [""]}, {"command": []}, {"command": [""]}],
+    ids=["nothing", "an image and an empty program", "empty command", "empty program"],
 )
 async def test_a_spec_without_a_command_is_refused_with_the_field_and_an_example(
     servers: Servers, spec: k.Json

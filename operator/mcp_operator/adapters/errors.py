@@ -38,3 +38,16 @@ class RefusedChildError(KubeError):
 
 class UnreachableError(Exception):
     """The relay did not answer, or not with something usable."""
+
+
+class RegistryError(Exception):
+    """A registry did not tell what an image starts.
+
+    `denied`: these credentials may not see the image (some registries say then that there is none);
+    `passing`: it may work later.
+    """
+
+    def __init__(self, message: str, *, denied: bool = False, passing: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
+        self.passing = passing

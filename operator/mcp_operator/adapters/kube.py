@@ -101,7 +101,7 @@ class Kube:
         while True:
             page = [*query, ("continue", following)] if following else query
             found = await self._request("GET", kind.path(namespace), query=page, headers=headers)
-            for item in found.get("items", ()):
+            for item in _items(found):
                 yield item
             following = found.get("metadata", {}).get("continue", "")
             if not following:
@@ -111,7 +111,7 @@ class Kube:
         """The Events about one object, newest last."""
         query = [("fieldSelector", f"regarding.uid={uid}"), ("limit", str(PAGE))]
         found = await self._request("GET", EVENTS.path(namespace), query=query)
-        return list(found.get("items", ()))
+        return _items(found)
 
     async def apply(self, kind: Kind, body: Json) -> Json:
         """Server-side apply; what others own and we name becomes ours."""
@@ -177,6 +177,11 @@ def _object(body: bytes | str, request: str) -> Json:
     except ValueError as error:
         raise UnavailableError(f"{request}: the answer is no JSON: {error}") from error
     return found if isinstance(found, dict) else {}
+
+
+def _items(answer: Json) -> list[Json]:
+    """The items of a list; an empty one of metadata has null there instead."""
+    return list(answer.get("items") or ())
 
 
 def translate(status: int | None, body: bytes | str | None, request: str) -> KubeError:

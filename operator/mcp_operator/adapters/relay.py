@@ -1,4 +1,4 @@
-"""The relays: long-poll of their status, and the order to reconnect. The only user of httpx."""
+"""The relays: long-poll of their status, and the order to reconnect, over httpx."""
 
 import asyncio
 import socket

@@ -10,7 +10,7 @@ from mcp_operator.core import backoff
 from mcp_operator.core.api import Phase, Reason, RecoveryAction
 from mcp_operator.core.observation import Observation
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.rules import absence, ending, intent, pending, session
+from mcp_operator.core.rules import absence, ending, entry, intent, pending, session
 from mcp_operator.core.rules.row import Case, Row, left_overs
 
 ROWS: Final[tuple[Row, ...]] = (*intent.ROWS, *absence.ROWS, *ending.ROWS, *pending.ROWS, *session.ROWS)
@@ -22,7 +22,7 @@ def decide(seen: Observation) -> Plan:
     for row in ROWS:
         plan = row.apply(case)
         if plan is not None:
-            return replace(plan, rule=row.name)
+            return entry.awaited(case, replace(plan, rule=row.name))
     return _nothing_known(case)
 
 

@@ -101,6 +101,22 @@ class RelayView:
 
 
 @dataclass(frozen=True)
+class EntryPointView:
+    """What is known of the command that an image starts of itself."""
+
+    command: tuple[str, ...] | None = None
+    """None: not known."""
+    problem: str = ""
+    """Why it is not known."""
+    passing: bool = False
+    """Whether the problem may go by itself."""
+    again: datetime | None = None
+    """When to ask again."""
+    asked: bool = False
+    """Whether an answer is on its way."""
+
+
+@dataclass(frozen=True)
 class MissingReference:
     """A Secret, a ConfigMap or a key in one that the spec names and that does not exist."""
 
@@ -139,6 +155,8 @@ class Observation:
     relay: RelayView = field(default_factory=RelayView)
     reachable: bool = True
     """Whether the Service leads to the newest pod, as far as is known."""
+    entry: EntryPointView | None = None
+    """What the image starts; None: the spec has a command."""
     sandbox_error: str = ""
     """The node's message when it cannot make the pod's sandbox."""
     mount_error: str = ""

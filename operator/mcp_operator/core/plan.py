@@ -27,6 +27,8 @@ class Plan:
     """Number of the pod to create; None: create none."""
     reconnect: bool = False
     """Whether the relay is told to open its connection anew."""
+    look_up: bool = False
+    """Whether the registry is asked what the image starts."""
     wanted: bool = True
     """Whether the Service and the Secret should exist; False while the resource goes away."""
     hold: bool = False
@@ -39,6 +41,8 @@ class Plan:
             steps.append(f"create epoch {self.create_epoch}")
         if self.reconnect:
             steps.append("reconnect")
+        if self.look_up:
+            steps.append("look up the image")
         told = f"{self.rule}: {self.action} -> {self.phase} ({self.reason})"
         counted = f" failures={self.budget.failures}" if self.budget.failures else ""
         later = f" again={self.look_again:%H:%M:%S}" if self.look_again else ""

@@ -18,6 +18,7 @@ from mcp_operator.core.rules import pending
 from mcp_operator.handlers.cache import DIGESTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
 from mcp_operator.handlers.doors import Doors
+from mcp_operator.handlers.entrypoints import EntryPoints
 from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
@@ -56,6 +57,7 @@ class Observer:
         settings: Settings,
         clock: Callable[[], datetime],
         doors: Doors,
+        entries: EntryPoints,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -64,6 +66,7 @@ class Observer:
         self._settings = settings
         self._clock = clock
         self._doors = doors
+        self._entries = entries
         self._referring: dict[tuple[str, str, str], set[Key]] = {}
         self._references: dict[Key, tuple[Reference, ...]] = {}
 
@@ -75,6 +78,7 @@ class Observer:
         """The MCPServer is gone."""
         self._refer(key, ())
         self._doors.shut(key)
+        self._entries.forget(key)
         self._nursery.forget(uid)
 
     async def look(self, key: Key, server: Json) -> Scene:
@@ -100,7 +104,8 @@ class Observer:
             config_hash=_hash(template, found, lookup, children.values),
             events=await self._silence(key, owner.uid),
         )
-        return Scene(replace(seen, reachable=self._reachable(key, seen)), owner, template, children, server)
+        seen = replace(seen, reachable=self._reachable(key, seen), entry=self._entries.view(key, spec))
+        return Scene(seen, owner, template, children, server)
 
     def _reachable(self, key: Key, seen: Observation) -> bool:
         """Whether the Service leads to the pod; tried only until the status says that clients are served."""

@@ -9,6 +9,7 @@ from typing import Any
 from mcp_operator.adapters.errors import ConflictError, RefusedChildError, RefusedError
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.core.api import MCPServerSpec
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
@@ -38,15 +39,21 @@ class Executor:
     """Does what plans say."""
 
     def __init__(
-        self, kube: Kube, cache: Cache, nursery: Nursery, reconnect: Callable[[Key], Awaitable[None]]
+        self,
+        kube: Kube,
+        cache: Cache,
+        nursery: Nursery,
+        reconnect: Callable[[Key], Awaitable[None]],
+        look_up: Callable[[Key, MCPServerSpec], None],
     ) -> None:
         self._kube = kube
         self._cache = cache
         self._nursery = nursery
         self._reconnect = reconnect
+        self._look_up = look_up
 
     async def execute(self, scene: Scene, plan: Plan) -> Outcome:
-        """1. delete pods; 2. write Service and Secret, 3. create the pod (both at once); 4. reconnect."""
+        """Delete pods; write Service and Secret and create the pod, both at once; reconnect; look up."""
         undeleted = await asyncio.gather(
             *(self._delete(scene, pod) for pod in plan.delete), return_exceptions=True
         )
@@ -63,8 +70,11 @@ class Executor:
         outcome = made if isinstance(made, Outcome) else Outcome(plan)
         if refusal is not None and outcome.plan is plan:
             outcome = replace(outcome, plan=withheld(scene.seen, plan, refusal))
+        key = (scene.owner.namespace, scene.owner.name)
         if plan.reconnect:
-            await self._reconnect((scene.owner.namespace, scene.owner.name))
+            await self._reconnect(key)
+        if plan.look_up:
+            self._look_up(key, scene.seen.spec)
         return outcome
 
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
@@ -81,7 +91,9 @@ class Executor:
     async def _create(self, scene: Scene, plan: Plan) -> Outcome | None:
         if plan.create_epoch is None:
             return None
-        body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, scene.seen.config_hash)
+        seen = scene.seen
+        entry = seen.entry.command if seen.entry is not None else None
+        body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, seen.config_hash, entry)
         name = body["metadata"]["name"]
         try:
             answer = await self._kube.create(PODS, body)

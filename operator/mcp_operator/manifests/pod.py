@@ -37,11 +37,15 @@ def template(owner: Owner, spec: MCPServerSpec, settings: Settings, restarted_at
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}
 
 
-def build(blueprint: Json, owner: Owner, epoch: int, config_hash: str) -> Json:
-    """The pod with this number, from its template."""
-    meta = blueprint["metadata"]
+def build(
+    blueprint: Json, owner: Owner, epoch: int, config_hash: str, entry: tuple[str, ...] | None = None
+) -> Json:
+    """The pod with this number, from its template; `entry` is what the image starts, if that is wanted."""
+    meta, spec = blueprint["metadata"], blueprint["spec"]
+    containers = [server.started(container, entry or ()) for container in spec["containers"]]
     return {
         **blueprint,
+        "spec": {**spec, "containers": containers},
         "metadata": {
             **meta,
             "name": names.pod(owner.name, epoch),

@@ -35,6 +35,12 @@ def build(spec: MCPServerSpec, settings: Settings) -> Json:
     return {key: value for key, value in container.items() if value not in ("", [])}
 
 
+def started(container: Json, entry: tuple[str, ...]) -> Json:
+    """The container with what its image starts. Images mean their words as they are: no `$(NAME)` in them."""
+    literal = [word.replace("$(", "$$(") for word in entry]
+    return {**container, "command": [*container["command"], *literal]} if entry else container
+
+
 def _launcher(spec: MCPServerSpec) -> list[str]:
     return [
         paths.LAUNCHER_PATH,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from devcluster import engines, gotools, images, say, shell
+from devcluster import engines, gotools, images, network, say, shell
 from devcluster.cluster import Cluster
 from devcluster.layout import REPOSITORY, Layout
 
@@ -30,6 +30,7 @@ def settings(references: Mapping[str, str]) -> dict[str, str]:
         "image.tag": tags["operator"],
         "relay.image.tag": tags["relay"],
         "runtime.image.tag": tags["runtime"],
+        "registries.insecure[0]": network.REGISTRY,
     }
 
 

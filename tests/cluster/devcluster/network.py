@@ -7,6 +7,8 @@ from devcluster import say, shell
 
 BRIDGE = "mcpdev0"  # carries the node's address: it must be on an interface that lives as long as the node
 NODE_IP = "10.200.0.1"
+# Where an end-to-end test runs a registry, spoken to without TLS.
+REGISTRY = f"{NODE_IP}:5055"
 POD_CIDR = "10.201.0.0/16"
 SERVICE_CIDR = "10.202.0.0/16"
 API_SERVICE_IP = "10.202.0.1"

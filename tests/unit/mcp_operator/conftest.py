@@ -12,6 +12,7 @@ import pytest
 from mcp_operator.adapters.errors import ConflictError, NotFoundError
 from mcp_operator.adapters.kinds import EVENTS, PODS, SECRETS, SERVERS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.adapters.registry import Registries
 from mcp_operator.core.api import ErrorPhase, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.api.status import RecoveryStatus, SessionStatus
 from mcp_operator.core.decide import decide
@@ -19,6 +20,7 @@ from mcp_operator.core.observation import ContainerFacts, ContainerState, Observ
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.doors import Doors
+from mcp_operator.handlers.entrypoints import EntryPoints
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
 from mcp_operator.handlers.relays import RelayWatches
@@ -235,6 +237,8 @@ class Setup:
         settings = Settings(relay_image="relay:1", runtime_image="runtime:1")
         nursery = self.nursery = Nursery(kube, self.cache)
         relays = RelayWatches(lambda key: None, 30, 5)
+        # The registries are given by the tests that need them.
+        self.entries = EntryPoints(kube, cast("Registries", None), lambda key: None, lambda: self.now)
         self.reconcile = Reconciler(
             kube=kube,
             cache=self.cache,
@@ -246,8 +250,9 @@ class Setup:
                 settings,
                 lambda: self.now,
                 Doors(lambda key: None),
+                self.entries,
             ),
-            executor=Executor(kube, self.cache, nursery, relays.reconnect),
+            executor=Executor(kube, self.cache, nursery, relays.reconnect, self.entries.ask),
             relays=relays,
             metrics=Metrics(),
             settings=settings,

@@ -193,6 +193,12 @@ async def test_a_list_goes_page_by_page_with_the_selectors_of_its_kind(api: tupl
     assert fake.requests[1][2]["continue"] == "more"
 
 
+async def test_a_list_with_nothing_in_it_may_have_null_for_its_items(api: tuple[FakeApi, Kube]) -> None:
+    fake, found = api
+    fake.answers = [lambda: web.json_response({"items": None, "metadata": {}})]
+    assert [item async for item in found.listing(PODS, None, metadata_only=True)] == []
+
+
 async def test_whether_a_kind_is_served(api: tuple[FakeApi, Kube]) -> None:
     fake, found = api
     fake.answers = [lambda: web.json_response({"resources": [{"name": "mcpservers"}]}), status(404)]

@@ -91,6 +91,7 @@ def test_the_chart_gets_the_tags_that_were_built() -> None:
         "image.tag": "dev-operator",
         "relay.image.tag": "dev-relay",
         "runtime.image.tag": "dev-runtime",
+        "registries.insecure[0]": "10.200.0.1:5055",
     }
 
 

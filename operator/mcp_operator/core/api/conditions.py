@@ -85,6 +85,8 @@ class Reason(StrEnum):
     """No node takes the pod; the message is the scheduler's."""
     IMAGE_PULL_FAILED = "ImagePullFailed"
     """The image cannot be pulled; the node keeps trying and a success is noticed."""
+    ENTRY_POINT_UNKNOWN = "EntryPointUnknown"
+    """`spec.command` is not set, and the registry does not tell what the image starts; it is asked again."""
     INVALID_IMAGE_NAME = "InvalidImageName"
     """The image's name cannot be parsed, or its pull policy makes a pull impossible."""
     CONTAINER_CREATE_FAILED = "ContainerCreateFailed"

@@ -14,7 +14,7 @@ MAX_RETRIES = 10
 DAY = 86_400
 
 _COMMAND_MISSING = (
-    "spec.command is required: write the command that starts the server, for example "
+    "spec.command is required without spec.image: write the command that starts the server, for example "
     '["npx", "-y", "@modelcontextprotocol/server-everything"] or ["uvx", "mcp-server-time"]'
 )
 _MOUNTS_KNOWN = (
@@ -171,11 +171,12 @@ class MCPServerSpec(Model):
     ] = ()
     """Secrets in the same namespace with which the images are pulled. Default: none."""
     command: Annotated[tuple[Text, ...], Field(max_length=256, json_schema_extra=ATOMIC)] = ()
-    """Program that speaks MCP on stdin and stdout, with arguments; not run in a shell. Required: an image's
-    own entry point is not used. Example: ["uvx", "mcp-server-time"]."""
+    """Program that speaks MCP on stdin and stdout, with arguments; not run in a shell. Example: ["uvx",
+    "mcp-server-time"]. Default: what the image starts, which the operator asks its registry for when it makes
+    the pod; so it is required without `image`."""
     args: Annotated[tuple[Text, ...], Field(max_length=1024, json_schema_extra=ATOMIC)] = ()
-    """Arguments after those in `command`. `$(NAME)` is replaced by the environment variable. Default:
-    none."""
+    """Arguments after those in `command`, or instead of the image's own. `$(NAME)` is replaced by the
+    environment variable. Default: none."""
     working_dir: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     """Directory in which the command starts. Default: the image's."""
     env: Annotated[
@@ -268,8 +269,8 @@ class MCPServerSpec(Model):
 # On the whole object, so that the message also comes when `spec` itself is missing.
 ROOT_RULES = (
     {
-        "rule": "has(self.spec) && has(self.spec.command) && size(self.spec.command) > 0 "
-        "&& size(self.spec.command[0]) > 0",
+        "rule": "has(self.spec) && (has(self.spec.command) && size(self.spec.command) > 0 "
+        "? size(self.spec.command[0]) > 0 : has(self.spec.image))",
         "message": _COMMAND_MISSING,
         "fieldPath": ".spec.command",
         "reason": "FieldValueRequired",

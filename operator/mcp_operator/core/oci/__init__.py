@@ -1,0 +1,1 @@
+"""What the operator has to know of images in registries: names, credentials, documents. Pure."""
