@@ -117,7 +117,7 @@ class Inbound:
     def _request(self, frame: frames.Frame) -> None:
         shared = self._shared
         if frame.method == "ping":
-            shared.send(frames.result(frame.raw_id))
+            shared.say(frames.result(frame.raw_id))
             return
         wanted = methods.SERVER_REQUESTS.get(frame.method)
         owner = self._owner()
@@ -126,7 +126,7 @@ class Inbound:
             text = (
                 f"{frame.method} cannot be passed on: no client is known to be concerned and able to answer"
             )
-            shared.send(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
+            shared.say(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
 
     def _ask(self, owner: Client, frame: frames.Frame) -> bool:
         if len(self._shared.asked) >= MAX_ASKED:

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.stdio.link import Link
 
 HOLD_SECONDS = 0.25
+MAX_UNSAID = 1000
 _UNUSABLE = (State.EXITED, State.REFUSED, State.TERMINATING)
 
 
@@ -35,9 +37,10 @@ class Upstream:
         self._outbound = outbound
         self._machine = Machine()
         self._loop = asyncio.get_running_loop()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # in the order they came
         self._deadline: asyncio.TimerHandle | None = None
         self._outage = Outage()
+        self._unsaid: deque[bytes] = deque(maxlen=MAX_UNSAID)
         self._mute = ""
         """Incarnation of the process that closed its output: it can never answer again."""
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
@@ -45,7 +48,7 @@ class Upstream:
         self.on_terminating: Callable[[float], None] = lambda _seconds: None
         inbound.on_tools_changed = self._tools_changed
         inbound.on_noise = self._noise
-        shared.send = self._send
+        shared.send, shared.say = self._send, self._say
 
     @property
     def state(self) -> State:
@@ -66,8 +69,18 @@ class Upstream:
     def _send(self, frame: bytes) -> bool:
         if self._mute and self._muted:
             return False
+        if self._unsaid:
+            self._catch_up()
         self._shared.metrics.count("mcp_relay_upstream_bytes", "in", len(frame))
         return self.link.write(frame)
+
+    def _say(self, frame: bytes) -> None:
+        if not self._send(frame):
+            self._unsaid.append(frame)
+
+    def _catch_up(self) -> None:
+        while self._unsaid and self.link.write(self._unsaid[0]):
+            self._unsaid.popleft()
 
     # What the link reports.
 
@@ -114,6 +127,8 @@ class Upstream:
         log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self._shared.board.update(process=process)
+            if process.incarnation == store.incarnation:
+                self._catch_up()
         elif closed:
             self._meet_mute(process)
         elif process.incarnation != store.incarnation:
@@ -297,6 +312,7 @@ class Upstream:
         """Answer all open calls: what became of them nobody knows."""
         name = self._shared.settings.server_name
         self._shared.asked.clear()
+        self._unsaid.clear()
         for call in self._shared.table.clear():
             text = f"MCP server '{name}' did not answer: {why}. Whether the call had an effect is unknown"
             data = {"reason": "server_gone", "outcome": "unknown"}
@@ -347,8 +363,8 @@ class Upstream:
 
     async def _changed(self, seconds: float) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.add(waiter)
+        self._waiting[waiter] = None
         try:
             await asyncio.wait([waiter], timeout=seconds)
         finally:
-            self._waiting.discard(waiter)
+            self._waiting.pop(waiter, None)

@@ -1,1 +1,1 @@
-"""The whole relay on a clock that only moves when nothing else can happen: no sockets, no processes, no waiting."""
+"""The whole relay on a clock that moves only when nothing else can happen: no sockets, no waiting."""

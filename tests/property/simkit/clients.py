@@ -5,10 +5,15 @@ import json
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web.connection import Site
 from simkit.clock import Loop, moment
-from simkit.model import Ask, Client, Model, Question
+from simkit.model import Model
+from simkit.parties import Ask, Client, Fate, Question, fate_of
 from simkit.wire import Wire
 
-BOTH, ONLY_JSON, ONLY_EVENTS = b"application/json, text/event-stream", b"application/json", b"text/event-stream"
+BOTH, ONLY_JSON, ONLY_EVENTS = (
+    b"application/json, text/event-stream",
+    b"application/json",
+    b"text/event-stream",
+)
 ACCEPTS = (BOTH, ONLY_JSON, BOTH, ONLY_EVENTS)
 # Ids that are easily mistaken for one another. 1 and 1.0 are the same number.
 IDS = (b"1", b'"1"', b"2", b"1.0", b'"\\u0031x"', b"-7", b"9007199254740993", b'""')
@@ -61,12 +66,22 @@ class ClientSteps:
         raw_id, tag = IDS[b % len(IDS)], len(self._model.asks)
         ask = Ask(tag, client, wire, raw_id, token, streams=accept is not ONLY_JSON, index=wire.sent)
         meta = b',"_meta":{"progressToken":%b}' % token if token is not None else b""
+        self._look_at_waiting()
         self._model.called(ask, usable=self._relay.open)
         self._post(client, wire, _CALL % (raw_id, tag, meta), accept)
+
+    def _look_at_waiting(self) -> None:
+        """A call that waited may have met a cancellation that waited for it."""
+        for ask in self._model.asks:
+            if ask.waiting and ask.wire.answered(ask.index):
+                reply = ask.wire.replies()[ask.index]
+                if fate_of(reply.status, json.loads(reply.messages[-1])) is Fate.CANCELLED:
+                    self._model.waited_in_vain(ask)
 
     def cancel(self, a: int, b: int) -> None:
         """A cancellation: of an open call, too late, or too early."""
         client, raw = self._client(a), IDS[b % len(IDS)]
+        self._look_at_waiting()
         if not client.ended:
             self._model.cancelled(client, json.loads(raw))
         self._post(client, self._wire(client), _CANCEL % raw)
@@ -88,7 +103,8 @@ class ClientSteps:
     def hang_up(self, a: int, b: int) -> None:
         """A client vanishes from one of its connections."""
         client = self._client(a)
-        busy = [wire for wire in client.wires if not wire.gone and not wire.idle]
+        waiting = [ask.wire for ask in self._model.asks if ask.waiting]
+        busy = [wire for wire in client.wires if not wire.gone and not wire.idle and wire not in waiting]
         if busy:
             wire = busy[b % len(busy)]
             self._model.hung_up(client, wire)
@@ -96,7 +112,9 @@ class ClientSteps:
 
     def reply(self, a: int, b: int) -> None:
         """A client answers what the server asked; sometimes the wrong one does."""
-        heard = [(number, question) for client in self._model.clients for number, question in self.heard(client)]
+        heard = [
+            (number, question) for client in self._model.clients for number, question in self.heard(client)
+        ]
         if heard:
             number, question = heard[a % len(heard)]
             client = self._client(b // 4) if b % 4 == 0 or question.owner is None else question.owner

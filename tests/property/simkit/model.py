@@ -1,122 +1,19 @@
 """What must come out: every call's fate as the lifecycle promises it, told event by event.
 
-The model knows nothing of how the relay works. It is told what the clients sent, what the server got and wrote,
+The model knows nothing of how the relay works. It is told what clients sent, what the server got and wrote,
 and when; from that follows what each client must be told, and what it must never see.
 """
 
-import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
+from simkit.parties import GIVEN_UP, Ask, Client, Fate, Question
 from simkit.wire import Wire
 
-Json = dict[str, Any]
 ABANDONED_SECONDS = 10.0
 EARLY_SECONDS = 60.0
 DRAIN_SECONDS = 5.5
-
-
-class Fate(Enum):
-    """What a call's reply says."""
-
-    ANSWERED = "the server's answer"
-    TIMED_OUT = "timed out"
-    CANCELLED = "cancelled"
-    DUPLICATE = "the id is in use"
-    GONE = "the server is gone, the outcome unknown"
-    ENDED = "the session was ended"
-    UNAVAILABLE = "the server cannot be used"
-    NOT_FOUND = "no such session"
-
-
-GIVEN_UP = (Fate.TIMED_OUT, Fate.CANCELLED, Fate.ENDED)
-
-
-@dataclass(eq=False)
-class Client:
-    """A client's session."""
-
-    name: int
-    capabilities: frozenset[str]
-    sid: bytes = b""
-    ended: bool = False
-    known: bool = True
-    """Whether the present relay has seen the session."""
-    stream: Wire | None = None
-    recent: set[Any] = field(default_factory=set)
-    early: dict[Any, float] = field(default_factory=dict)
-    cancelled: list[Any] = field(default_factory=list)
-    """All ids it ever cancelled."""
-    lists_due: int = 0
-    list_missed: bool = False
-    lists_certain: bool = True
-    wires: list[Wire] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Ask:
-    """One call of a client; `tag` tells it from all others at both ends."""
-
-    tag: int
-    client: Client
-    wire: Wire
-    raw_id: bytes
-    token: bytes | None
-    streams: bool
-    """Whether the client takes an event stream as reply."""
-    fate: Fate | None = None
-    allowed: frozenset[Fate] = frozenset()
-    """Without a fate of its own: those a call may have that waited for the server."""
-    since: float | None = None
-    """When the relay took it; None: it waits for the server."""
-    number: int | None = None
-    """Its id at the server."""
-    answer: bytes = b""
-    progress: list[bytes] = field(default_factory=list)
-    heard: bool = True
-    """Whether the client still waits for the reply."""
-    index: int = 0
-    """The place of its reply on its connection."""
-    told: bool = False
-    """Whether the server was told that it is cancelled."""
-    excused: bool = False
-    """The relay or the server that knew of it is gone: the server need not be told any more."""
-
-    @property
-    def id(self) -> Any:
-        return json.loads(self.raw_id)
-
-    @property
-    def open(self) -> bool:
-        """The relay took it and it has no end yet."""
-        return self.since is not None and self.fate is None
-
-    @property
-    def waiting(self) -> bool:
-        """It waits until the server can be used."""
-        return self.since is None and self.fate is None
-
-
-@dataclass(eq=False)
-class Question:
-    """A request of the server's."""
-
-    tag: int
-    raw_id: bytes
-    owner: Client | None
-    """To whom it must come; None: to nobody, and the server hears so at once."""
-    open: bool = False
-    answer: int | None = None
-    """The tag of the client's answer that the server must get."""
-    refused: bool = False
-    """Whether the server must get an error."""
-    lost: bool = False
-    """The relay or the process that knew of it is gone: the server need not get anything any more."""
-    got: list[Json] = field(default_factory=list)
-    """What the server got."""
 
 
 class Model:
@@ -133,6 +30,7 @@ class Model:
         self._abandoned: dict[Ask, float] = {}
         self._numbers: set[int] = set()
         self._drain_at = math.inf
+        self._terminating = False
 
     # Time.
 
@@ -142,7 +40,8 @@ class Model:
         if self._drain_at <= now:
             self._expire(self._drain_at)
             self._drain_at = math.inf
-            self._fail_all()
+            if any(ask.open for ask in self.asks):
+                self._fail_all()
         self._expire(now)
         return now
 
@@ -157,8 +56,15 @@ class Model:
     def terminating(self) -> None:
         """The pod ends: open calls have some time left."""
         self._drain_at = self.pass_time() + DRAIN_SECONDS
+        self._terminating = True
         for client in self.clients:
-            client.lists_certain = False  # streams end now, or when the last call does
+            client.lists_certain = False
+
+    def settled(self) -> None:
+        """Everything happened that needs no time: in a pod that ends, streams end with the last call."""
+        if self._terminating and not any(ask.open for ask in self.asks):
+            for client in self.clients:
+                client.stream = None
 
     # What clients do.
 
@@ -177,6 +83,11 @@ class Model:
             ask.fate = Fate.CANCELLED
         else:
             ask.since = now
+
+    def waited_in_vain(self, ask: Ask) -> None:
+        """A call that waited for the server met a cancellation that waited for it."""
+        assert ask.client.early.pop(ask.id, None) is not None
+        ask.fate = Fate.CANCELLED
 
     def cancelled(self, client: Client, wanted: Any) -> None:
         """A client cancelled its request with this id."""
@@ -281,6 +192,7 @@ class Model:
 
     def told_of_cancellation(self, number: int) -> None:
         """The server heard that a call was given up."""
+        self.pass_time()
         for ask in self.asks:
             if ask.number == number:
                 assert ask.fate in GIVEN_UP, f"{ask.tag} was cancelled but is {ask.fate}"
@@ -319,10 +231,19 @@ class Model:
             question.lost = question.lost or not question.got
             question.open = False
 
+    def wire_cut(self) -> None:
+        """What was on its way to the server when its connection broke may have got lost."""
+        self.pass_time()
+        for ask in self.asks:
+            ask.excused = ask.excused or ask.fate in GIVEN_UP
+        for question in self.questions:
+            question.lost = question.lost or question.refused or question.answer is not None
+
     def relay_gone(self) -> None:
         """The relay was killed; the next one knows the sessions by their ids and nothing of their calls."""
         self.pass_time()
         self._drain_at = math.inf
+        self._terminating = False
         self._abandoned.clear()
         for ask in self.asks:
             ask.excused = True

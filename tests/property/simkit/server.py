@@ -1,26 +1,38 @@
 """What the server and its launcher do, one method a step."""
 
-import json
 from functools import partial
 
 from mcp_sidecar.session.relay import Relay
 from simkit.clock import Loop
 from simkit.launcher import Launcher
-from simkit.model import Ask, Json, Model, Question
+from simkit.model import Model
+from simkit.parties import Ask, Json, Question
 
 QUESTIONS = ("sampling/createMessage", "elicitation/create", "roots/list", "vendor/ask")
 _WANTED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
+_PROGRESS = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%b}}'
 _BIG = b"x" * 70_000
 # Around the id: answers as servers write them.
 FORMS = (
     (b'{"jsonrpc":"2.0","id":', b',"result":{"content":[],"tag":%d}}'),
     (b'{"result":{"tag":%d,"id":7,"x":{"id":"1"}},"jsonrpc":"2.0","id":', b"}"),
-    (b'{ "id" : ', b' , "error" : {"code":-5,"message":"\xc3\xa9\xe6\xbc\xa2","data":{"tag":%d}} , "jsonrpc":"2.0" }'),
+    (
+        b'{ "id" : ',
+        b' , "error" : {"code":-5,"message":"\xc3\xa9\xe6\xbc\xa2","data":{"tag":%d}} , "jsonrpc":"2.0" }',
+    ),
     (b'{"jsonrpc":"2.0","result":{"s":"\\"id\\":5,","tag":%d,"big":1e400},"id":', b',"vendor":null}'),
     (b'{"jsonrpc":"2.0","id":', b',"result":{"tag":%d,"big":"' + _BIG + b'"}}'),
     (b'{"jsonrpc":"2.0","result":{"tag":%d,"big":"' + _BIG + b'"},"id":', b"}"),
 )
-NOISE = (b"Starting...", b"", b"{broken", b"[1,2]", b"\xff\xfe", b'{"jsonrpc":"2.0"}', b'{"jsonrpc":"2.0","id":null,"result":1}')
+NOISE = (
+    b"Starting...",
+    b"",
+    b"{broken",
+    b"[1,2]",
+    b"\xff\xfe",
+    b'{"jsonrpc":"2.0"}',
+    b'{"jsonrpc":"2.0","id":null,"result":1}',
+)
 
 
 class ServerSteps:
@@ -82,9 +94,8 @@ class ServerSteps:
         known = [*self._served, *self._done[-2:]]
         if known:
             ask = known[a % len(known)]
-            text = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%b}}'
-            event = partial(self._model.progressed, ask, text % (b, ask.token or b"-"))
-            self.launcher.put(text % (b, b"%d" % (ask.number or 0)), event, cut=b // 64 * 30)
+            event = partial(self._model.progressed, ask, _PROGRESS % (b, ask.token or b"-"))
+            self.launcher.put(_PROGRESS % (b, b"%d" % (ask.number or 0)), event, cut=b // 64 * 30)
 
     def ask(self, a: int, b: int) -> None:
         """Asks something."""
@@ -107,7 +118,9 @@ class ServerSteps:
     def note(self, _a: int, _b: int) -> None:
         """Writes a log message."""
         tag = self._model.new_note()
-        text = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"note":%d}}}'
+        text = (
+            b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"note":%d}}}'
+        )
         self.launcher.put(text % tag, partial(self._model.noted, tag))
 
     def change_tools(self, _a: int, _b: int) -> None:
@@ -135,6 +148,8 @@ class ServerSteps:
 
     def drop(self, _a: int, _b: int) -> None:
         """The connection to the relay breaks."""
+        if self.launcher.pipe is not None:
+            self._model.wire_cut()
         self.launcher.drop()
 
     def reconnect(self, _a: int, _b: int) -> None:
@@ -152,6 +167,7 @@ class ServerSteps:
             if connected:
                 self._model.process_gone()
         elif a % 3 == 1:
+            self._model.wire_cut()
             self.launcher.vanish()
         elif self.launcher.pipe is not None:
             self.launcher.say({"event": "stdout-closed"})

@@ -5,23 +5,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from simkit.clients import messages_of
-from simkit.model import GIVEN_UP, Ask, Client, Fate, Json, Question
+from simkit.parties import GIVEN_UP, Ask, Client, Fate, Question, fate_of
 from simkit.wire import Reply
 
 if TYPE_CHECKING:
     from simkit.world import World
-
-_BY_REASON = {
-    "server_gone": Fate.GONE,
-    "server_unavailable": Fate.UNAVAILABLE,
-    "session_not_found": Fate.NOT_FOUND,
-}
-_BY_CODE = {
-    -32600: ("an open request of this session has the same id", Fate.DUPLICATE),
-    -32603: ("Request cancelled", Fate.CANCELLED),
-    -32001: ("timed out after", Fate.TIMED_OUT),
-    -32000: ("The session was ended while the call", Fate.ENDED),
-}
 
 
 def check(world: "World") -> None:
@@ -62,32 +50,21 @@ def judge(ask: Ask, reply: Reply) -> None:
         assert found in ask.allowed or found is Fate.DUPLICATE, (found, ask)
 
 
-def fate_of(status: int, answer: Json) -> Fate | None:
-    """What an error of the relay means."""
-    error = answer.get("error", {})
-    reason = (error.get("data") or {}).get("reason")
-    if reason is not None:
-        assert (status == 404) == (reason == "session_not_found")
-        return _BY_REASON.get(reason)
-    text, fate = _BY_CODE.get(error.get("code"), ("", None))
-    return fate if text in error.get("message", "") else None
-
-
 def _check_question(question: Question, clients: list[Client]) -> None:
     asked = b'"question":%d}' % question.tag
     seen = {client: sum(asked in message for message in messages_of(client)) for client in clients}
     for client, times in seen.items():
         assert times <= (client is question.owner), (times, client, question)
-    answers = [
-        message["result"].get("reply") if "result" in message else None for message in question.got
-    ]
+    answers = [message["result"].get("reply") if "result" in message else None for message in question.got]
     wanted = [question.answer] if question.answer is not None else [None] * question.refused
     assert answers == wanted or (question.lost and not answers), (question, wanted)
 
 
 def _check_messages(client: Client, world: "World") -> None:
     messages = messages_of(client)
-    notes = Counter(json.loads(m)["params"]["data"]["note"] for m in messages if b"notifications/message" in m)
+    notes = Counter(
+        json.loads(m)["params"]["data"]["note"] for m in messages if b"notifications/message" in m
+    )
     for tag, owner in enumerate(world.model.notes):
         # A client that vanished may have missed what was on its way.
         assert notes[tag] == (owner is client), (tag, notes[tag], owner, client)

@@ -21,7 +21,7 @@ class Reply:
 class _Transport(Transport):
     """Closes as a network would: the connection hears of it later."""
 
-    def __init__(self, on_end: Callable[[], None]) -> None:
+    def __init__(self, on_end: Callable[[], object]) -> None:
         super().__init__()
         self._on_end = on_end
 
@@ -109,7 +109,8 @@ def _read(data: bytes) -> tuple[Reply | None, int]:
 
 def _chunks(data: bytes) -> tuple[bytes, int, bool]:
     """The body so far, the bytes it took, and whether it is complete."""
-    parts, position = [], 0
+    parts: list[bytes] = []
+    position = 0
     while True:
         line = data.find(b"\r\n", position)
         if line < 0:

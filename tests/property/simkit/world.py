@@ -23,7 +23,7 @@ _CALM_AFTER = ("listen", "delete", "terminate", "reconnect")
 
 
 class Step(NamedTuple):
-    """One thing that happens; `a` and `b` choose among what there is. Without `settle` the next one comes at once."""
+    """What happens; `a` and `b` choose among what there is. Without `settle` the next step comes at once."""
 
     what: str
     a: int
@@ -89,8 +89,10 @@ class World:
         else:
             owner = self.server if hasattr(self.server, what) else self.clients
             getattr(owner, what)(a, b)
-        if settle or what in _CALM_AFTER or not self.relay.open:
+        if settle or what == "pause" or what in _CALM_AFTER or not self.relay.open:
             await moment()
+            self.model.pass_time()
+            self.model.settled()
 
     async def _finish(self) -> None:
         """Let everything come to its end, in pieces, so that what was held back arrives."""
