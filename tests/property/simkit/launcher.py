@@ -171,7 +171,7 @@ class Launcher:
 
     def receive(self, line: bytes) -> None:
         if line.startswith(b"\0"):
-            self.drained += json.loads(line[1:])["event"] == "drained"
+            self._control(json.loads(line[1:]))
             return
         message = json.loads(line)
         method = message.get("method")
@@ -184,6 +184,12 @@ class Launcher:
             self._loop.call_soon(self.answer, message["id"], {"tools": []})
         else:
             self.on_message(message, line)
+
+    def _control(self, message: Json) -> None:
+        if message["event"] == "mask":
+            self.pump()  # or it would come in the middle of a line
+            self.say({"event": "masked", "id": message["id"], "texts": message["texts"]})
+        self.drained += message["event"] == "drained"
 
     def introduce(self) -> None:
         """Answer `initialize`."""
