@@ -27,6 +27,7 @@ from mcp_sidecar.settings import Settings
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
+_CONNECTED = State.CONNECTED  # see core/frames.py
 
 
 class Relay:
@@ -56,6 +57,7 @@ class Relay:
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
         self.on_failure: Callable[[], None] = lambda: None
+        self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -75,7 +77,7 @@ class Relay:
     @property
     def connected(self) -> bool:
         """Whether calls can pass now."""
-        return self.upstream.state is State.CONNECTED
+        return self.upstream.state is _CONNECTED
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Answer a client's `initialize` from what the server said; gives the session id and the answer.
@@ -93,6 +95,11 @@ class Relay:
         """The client's session, or None."""
         return self.shared.clients.find(sid, subject)
 
+    def alive(self, client: Client) -> bool:
+        """Whether a session that was found goes on; asking is use, as finding it is."""
+        client.last_used = self._loop.time()
+        return not client.ended
+
     def session_gone(self, raw_id: bytes) -> bytes:
         """The body of the 404 for a session that does not exist (any more)."""
         data = {
@@ -105,7 +112,7 @@ class Relay:
     @property
     def open(self) -> bool:
         """Whether a call can be started without waiting."""
-        return self.upstream.state is State.CONNECTED and not self.upstream.link.congested
+        return self.upstream.state is _CONNECTED and not self.upstream.link.congested
 
     async def opened(self) -> None:
         """Wait until calls can be started.
@@ -131,7 +138,7 @@ class Relay:
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
         """Take a client's notification or its answer to a request of the server."""
-        if frame.kind is frames.Kind.RESPONSE:
+        if frame.kind is frames.RESPONSE:
             self.outbound.response(client, frame)
         else:
             self.outbound.notification(client, frame)
@@ -147,7 +154,7 @@ class Relay:
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
         method = call.method if call.method in methods.REQUESTS else "other"
-        self.metrics.call(method, call.outcome, asyncio.get_running_loop().time() - call.started)
+        self.metrics.call(method, call.outcome, self._loop.time() - call.started)
 
     def observe(self) -> None:
         """Set the gauges to what is true now."""

@@ -50,13 +50,12 @@ class CallTable:
         return self._next
 
     def add(self, number: int, call: Call) -> None:
-        """Enter a client's call; its limit and its quiet time begin."""
+        """Enter a client's call; its limit and its quiet time began when it started."""
         self._calls[number] = call
         call.client.calls[call.id] = number
-        now = self._loop.time()
-        self._limits.add(number, now)
-        self._quiet.add(number, now)
-        self._wake_by(now + self._first_delay)
+        self._limits.add(number, call.started)
+        self._quiet.add(number, call.started)
+        self._wake_by(call.started + self._first_delay)
 
     def add_own(self, number: int, on_answer: OnAnswer) -> None:
         """Enter a request of the relay's own. It has no limit here."""
