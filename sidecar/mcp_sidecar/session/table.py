@@ -34,6 +34,7 @@ class CallTable:
         self._limits = Deadlines[int](call_timeout)
         self._quiet = Deadlines[int](min(QUIET_SECONDS, call_timeout))
         self._memory = Deadlines[int](ABANDONED_SECONDS)
+        self._first_delay = min(QUIET_SECONDS, call_timeout)
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self.on_timeout: Callable[[int, Call], None] = lambda _number, _call: None
@@ -54,8 +55,7 @@ class CallTable:
         call.client.calls[call.id] = number
         self._limits.add(number, call.started)
         self._quiet.add(number, call.started)
-        if self._timer is None:
-            self._arm()
+        self._wake_by(call.started + self._first_delay)
 
     def add_own(self, number: int, on_answer: OnAnswer) -> None:
         """Enter a request of the relay's own. It has no limit here."""
@@ -86,9 +86,9 @@ class CallTable:
             return None
         self._leave(number, call)
         self._abandoned[number] = call.client
-        self._memory.add(number, self._loop.time())
-        if self._timer is None:
-            self._arm()
+        now = self._loop.time()
+        self._memory.add(number, now)
+        self._wake_by(now + ABANDONED_SECONDS)
         return call
 
     def exchange(self, number: int, call: Call) -> None:
@@ -138,6 +138,14 @@ class CallTable:
             except TimeoutError:
                 return False
         return True
+
+    def _wake_by(self, at: float) -> None:
+        """Have the timer go off at that time at the latest."""
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._tick)
 
     def _arm(self) -> None:
         due = [
