@@ -167,6 +167,10 @@ class Call:
         self.wake()
         return delivered
 
+    def deserted(self) -> None:
+        """Its client went away: nothing is sent to it any more, so that others get what concerns them all."""
+        self.sse = False
+
     def watch(self, watcher: Callable[[], None]) -> None:
         """Have `watcher` called, at once if there is something to see already."""
         self.watcher = watcher

@@ -189,6 +189,9 @@ class Endpoint:
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
+        exchange.on_gone = call.deserted
+        if exchange.gone:
+            call.deserted()
         json = access.JSON in kinds
         call.room = exchange.take_reply
         call.watch(lambda: self._reply(exchange, call, json=json))
