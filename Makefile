@@ -60,7 +60,7 @@ test: ## everything: lint, types, unit, chart, integration, conformance, end to 
 	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e attack chaos-short
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
-	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev \
+	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver cli:cli dev:dev \
 	  client-mcp1:client-mcp1 client-fastmcp:client-fastmcp; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	    --group $${g%%:*} -o requirements/$${g##*:}.txt; done

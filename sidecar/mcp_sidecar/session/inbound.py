@@ -53,9 +53,9 @@ class Inbound:
             if repaired is None:
                 return
             frame = repaired
-        if frame.kind is frames.Kind.RESPONSE:
+        if frame.kind is frames.RESPONSE:
             self._response(frame)
-        elif frame.kind is frames.Kind.REQUEST:
+        elif frame.kind is frames.REQUEST:
             self._request(frame)
         else:
             self._notification(frame)
@@ -117,10 +117,6 @@ class Inbound:
         number = frames.own_id(frame.id)
         if number is None:
             self._shared.metrics.count("mcp_relay_messages_dropped", "unknown_id")
-            return
-        on_answer = self._table.take_own(number)
-        if on_answer is not None:
-            on_answer(frames.message(frame.data))
             return
         self._answer(number, frame.data, frame.start, frame.end, frame.failed)
 

@@ -29,6 +29,7 @@ _COUNTED = frozenset({*methods.REQUESTS, modern.DISCOVER, modern.LISTEN})
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
+_CONNECTED = State.CONNECTED  # see core/frames.py
 
 
 class Relay:
@@ -58,6 +59,7 @@ class Relay:
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
         self.on_failure: Callable[[], None] = lambda: None
+        self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -77,7 +79,7 @@ class Relay:
     @property
     def connected(self) -> bool:
         """Whether calls can pass now."""
-        return self.upstream.state is State.CONNECTED
+        return self.upstream.state is _CONNECTED
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Answer a client's `initialize` from what the server said; gives the session id and the answer.
@@ -95,6 +97,11 @@ class Relay:
         """The client's session, or None."""
         return self.shared.clients.find(sid, subject)
 
+    def alive(self, client: Client) -> bool:
+        """Whether a session that was found goes on; asking is use, as finding it is."""
+        client.last_used = self._loop.time()
+        return not client.ended
+
     def session_gone(self, raw_id: bytes) -> bytes:
         """The body of the 404 for a session that does not exist (any more)."""
         data = {
@@ -107,7 +114,7 @@ class Relay:
     @property
     def open(self) -> bool:
         """Whether a call can be started without waiting."""
-        return self.upstream.state is State.CONNECTED and not self.upstream.link.congested
+        return self.upstream.state is _CONNECTED and not self.upstream.link.congested
 
     async def opened(self) -> None:
         """Wait until calls can be started.
@@ -133,7 +140,7 @@ class Relay:
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
         """Take a client's notification or its answer to a request of the server."""
-        if frame.kind is frames.Kind.RESPONSE:
+        if frame.kind is frames.RESPONSE:
             self.outbound.response(client, frame)
         else:
             self.outbound.notification(client, frame)
@@ -149,7 +156,7 @@ class Relay:
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
         method = call.method if call.method in _COUNTED else "other"
-        self.metrics.call(method, call.outcome, asyncio.get_running_loop().time() - call.started)
+        self.metrics.call(method, call.outcome, self._loop.time() - call.started)
 
     def observe(self) -> None:
         """Set the gauges to what is true now."""

@@ -58,6 +58,7 @@ class Upstream:
         inbound.on_tools_changed = self._tools_changed
         inbound.on_noise = self._noise
         shared.send = self._send
+        self._bytes = shared.metrics.counters["mcp_relay_upstream_bytes"]
 
     @property
     def state(self) -> State:
@@ -79,14 +80,14 @@ class Upstream:
     def _send(self, frame: bytes) -> bool:
         if (self._mute and self.muted) or not self.link.write(frame):
             return False
-        self.shared.metrics.count("mcp_relay_upstream_bytes", "in", len(frame))
+        self._bytes["in"] += len(frame)
         return True
 
     # What the link reports.
 
     def line(self, line: Line) -> None:
         """A line of the server."""
-        self.shared.metrics.count("mcp_relay_upstream_bytes", "out", len(line))
+        self._bytes["out"] += len(line)
         self._inbound.line(line)
 
     def oversized(self, line: Oversized) -> None:

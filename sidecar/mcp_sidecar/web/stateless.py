@@ -46,9 +46,9 @@ class StatelessEndpoint:
             return
         if version not in _REVISIONS and not envelope.is_modern(frame.params):
             exchange.reply(self._foreign(version))
-        elif frame.kind is frames.Kind.REQUEST:
+        elif frame.kind is frames.REQUEST:
             self._request(exchange, frame)
-        elif frame.kind is frames.Kind.NOTIFICATION:
+        elif frame.kind is frames.NOTIFICATION:
             self._relay.stateless.notification(frame)
             exchange.reply(_ACCEPTED)
         else:
