@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcp_relay_api.status import RelayStatus
 from relaykit.client import body
 from relaykit.pod import ADMIN, Pod, kill_process
 
@@ -42,6 +43,19 @@ async def test_a_status_is_awaited_and_comes_at_once_when_it_is_new(pod: Pod) ->
     kill_process(status)
     assert (await waiting).revision > status.revision
     assert time.monotonic() - started < 3
+
+
+async def test_a_status_that_is_awaited_gives_signs_of_life_before_it_comes(pod: Pod) -> None:
+    status = await pod.status()
+    path = f"/status?after={status.revision}&instance={status.instance}"
+    quiet = await pod.admin("GET", f"{path}&wait=0.5&beat=0.1", **ADMIN)
+    assert quiet.content[:3] == b"\n\n\n"
+    assert quiet.headers["content-type"] == "application/json"
+    assert RelayStatus.model_validate_json(quiet.content) == status
+    waiting = asyncio.create_task(pod.admin("GET", f"{path}&wait=5&beat=0.1", **ADMIN))
+    kill_process(status)
+    assert (await waiting).json()["revision"] > status.revision
+    assert (await pod.admin("GET", f"{path}&wait=1&beat=x", **ADMIN)).status_code == 400
 
 
 async def test_the_number_of_clients_is_reported_in_few_revisions(pod: Pod) -> None:
