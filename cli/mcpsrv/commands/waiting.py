@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,8 +46,9 @@ async def until(
     timeline = Timeline()
     told: bool | None = None
     with terminal.waiting(f"{name}: waiting") as show, suppress(TimeoutError):
-        async with asyncio.timeout_at(last) as limit:
-            async for change in kube.changes(SERVERS, [("fieldSelector", f"metadata.name={name}")]):
+        query = [("fieldSelector", f"metadata.name={name}")]
+        async with asyncio.timeout_at(last) as limit, aclosing(kube.changes(SERVERS, query)) as changes:
+            async for change in changes:
                 if change.gone:
                     raise NotFoundError(f"{name} was deleted meanwhile")
                 server, before = change.object, told
@@ -58,6 +59,8 @@ async def until(
                     break
                 if told is None or before is None:
                     limit.reschedule(last if told is None else min(last, loop.time() + _DOUBT_SECONDS))
+    if not server:
+        raise NotFoundError(f"there is no MCPServer {name} in namespace {kube.namespace}")
     took = time.monotonic() - began
     return Waited(server, bool(told), timeline.ended(took), took)
 
