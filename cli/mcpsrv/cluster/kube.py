@@ -106,13 +106,18 @@ class Kube:
         except NotFoundError:
             return
 
-    async def changes(self, kind: Kind, query: Query) -> AsyncGenerator[Change, None]:
-        """Objects as they are, then every change, without end: a watch that breaks is opened again."""
-        selectors = list(query)
+    async def changes(self, kind: Kind, query: Query = (), name: str = "") -> AsyncGenerator[Change, None]:
+        """Objects as they are, then every change, without end: a watch that breaks is opened again.
+
+        With a name only that object, which is told to be gone also when it does not exist.
+        """
+        selectors = [*query, ("fieldSelector", f"metadata.name={name}")] if name else list(query)
         while True:
             found = await self._json("GET", kind.path(self.namespace), selectors)
             for item in found.get("items") or ():
                 yield Change(item)
+            if name and not found.get("items"):
+                yield Change({}, gone=True)
             version = str(found["metadata"].get("resourceVersion", ""))
             follow = [*selectors, ("watch", "true"), ("resourceVersion", version)]
             follow.append(("timeoutSeconds", str(_WATCH_SECONDS)))

@@ -114,7 +114,7 @@ async def _next(kube: Kube, name: str, before: str) -> str:
 
 
 async def _gone(kube: Kube, name: str) -> None:
-    async with aclosing(kube.changes(SERVERS, [("fieldSelector", f"metadata.name={name}")])) as changes:
+    async with aclosing(kube.changes(SERVERS, name=name)) as changes:
         async for change in changes:
             if change.gone:
                 return
