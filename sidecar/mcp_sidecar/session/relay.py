@@ -8,6 +8,7 @@ from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods
 from mcp_sidecar.core.document import Tools
 from mcp_sidecar.core.machine import State
+from mcp_sidecar.core.modern import methods as modern
 from mcp_sidecar.core.sessionid import Signer
 from mcp_sidecar.metrics import OTHER, Metrics
 from mcp_sidecar.session.board import Board
@@ -25,6 +26,7 @@ from mcp_sidecar.session.table import CallTable
 from mcp_sidecar.session.upstream import Upstream
 from mcp_sidecar.settings import Settings
 
+_COUNTED = frozenset({*methods.REQUESTS, modern.DISCOVER, modern.LISTEN})
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
@@ -158,7 +160,7 @@ class Relay:
 
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
-        method = call.method if call.method in methods.REQUESTS else OTHER
+        method = call.method if call.method in _COUNTED else OTHER
         tool = self._known(call.subject) if method == "tools/call" else ""
         self.metrics.call(method, tool, call.outcome, self._loop.time() - call.started)
 

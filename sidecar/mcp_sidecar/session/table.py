@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mcp_sidecar.core import frames
 from mcp_sidecar.core.deadlines import Deadlines
 from mcp_sidecar.session.calls import Call
 from mcp_sidecar.session.clients import Client
@@ -17,7 +18,6 @@ QUIET_SECONDS = 15.0
 # A server that was told of a cancellation does not answer any more, so the end of its work is not seen: long
 # enough to let it stop, short enough not to hold up the others.
 ABANDONED_SECONDS = 10.0
-_START_SHIFT = 32
 
 OnAnswer = Callable[[dict[str, Any] | None], None]
 """Takes the parsed answer to a request of the relay's own; None: the process is gone."""
@@ -27,7 +27,7 @@ class CallTable:
     """Entries by upstream id, with one timer for all their deadlines."""
 
     def __init__(self, starts: int, call_timeout: float) -> None:
-        self._next = starts << _START_SHIFT
+        self._next = starts * frames.FIRST_OWN_ID
         self._calls: dict[int, Call] = {}
         self._own: dict[int, OnAnswer] = {}
         self._abandoned: dict[int, Client] = {}
