@@ -71,6 +71,27 @@ minutes, and longer when the registry is away: recovery does not depend on it.
 A lost API server changes nothing: nothing is deleted, no status is rewritten, and what failed is tried
 again after a growing delay of at most a minute. A second operator that runs by accident with other
 settings cannot replace pods without pause: a pod younger than {calm} s is not replaced for its template.
+
+## What clients notice
+
+| What happens | Open calls | Later calls | Client sessions |
+|---|---|---|---|
+| the relay restarts | their connections break; the outcome is unknown | answered once it is back, the same process goes on | go on, with subscriptions and log levels |
+| the server process ends, the pod is recreated | answered at once: the outcome is unknown; nothing is replayed | wait for the new session, 30 s at most | see below |
+| a call takes longer than `callTimeoutSeconds` | error with the limit; the server gets `notifications/cancelled`, a late answer is dropped | unaffected | unaffected |
+
+`session.onServerRestart` says what becomes of sessions that were opened with an earlier process:
+
+- `Resume` (default): they go on. The session id itself says, signed, which revision and which client capabilities
+  were agreed on, so a new pod's relay needs no memory of it. What is lost with the pod: subscriptions to
+  resources, log levels, the order of use, and which sessions had ended already (an id whose session was deleted
+  works again). Clients get the `list_changed` notifications that the server declares, so that they read again.
+- `Expire`: their next request gets 404 with JSON-RPC error -32000 and `data: {{"reason": "session_not_found",
+  "action": "reinitialize_and_replay_once", "server_uptime_seconds": N}}`. N younger than the client's session means
+  such a restart, older means idleness (`idleTimeoutSeconds`) or capacity (`maxClients`).
+
+Which process a session belongs to is known by its incarnation, not by clocks. A restart of the relay alone never
+ends a session.
 """
 
 
