@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mcp_operator.core import quantity
+
 Json = dict[str, Any]
 
 DEFAULT_RELAY_IMAGE = "mcp-session-relay:dev"
@@ -56,6 +58,8 @@ class Settings:
 
     relay_image: str = DEFAULT_RELAY_IMAGE
     runtime_image: str = DEFAULT_RUNTIME_IMAGE
+    relay_resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Requests and limits of every relay; what is not named gets the default."""
     image_pull_policy: str = ""
     """Pull policy of the two images above; "": Kubernetes' default."""
     namespaces: tuple[str, ...] = ()
@@ -96,6 +100,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     return Settings(
         relay_image=environment.get("MCP_OPERATOR_RELAY_IMAGE") or DEFAULT_RELAY_IMAGE,
         runtime_image=environment.get("MCP_OPERATOR_RUNTIME_IMAGE") or DEFAULT_RUNTIME_IMAGE,
+        relay_resources=_resources(environment, "MCP_OPERATOR_RELAY_RESOURCES"),
         image_pull_policy=policy,
         namespaces=tuple(environment.get("MCP_OPERATOR_NAMESPACES", "").replace(",", " ").split()),
         insecure_registries=tuple(
@@ -107,6 +112,23 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         metrics_port=_port(environment, "MCP_OPERATOR_METRICS_PORT", 8081),
         network=_network(environment),
     )
+
+
+def _resources(environment: Mapping[str, str], name: str) -> dict[str, dict[str, str]]:
+    """Requests and limits as the JSON of a container's `resources`; quantities as text."""
+    text = environment.get(name) or "{}"
+    try:
+        found = json.loads(text)
+        made = {
+            part: {key: str(value) for key, value in (found.get(part) or {}).items()}
+            for part in ("requests", "limits")
+        }
+        for value in (*made["requests"].values(), *made["limits"].values()):
+            quantity.parse(value)
+    except (ValueError, AttributeError, RecursionError) as error:
+        example = '{"limits": {"memory": "256Mi"}}'
+        raise SettingsError(f"{name}={text!r} is no set of resources such as {example}: {error}") from error
+    return {part: values for part, values in made.items() if values}
 
 
 def _network(environment: Mapping[str, str]) -> NetworkSettings:

@@ -201,6 +201,13 @@ def patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
+def counted(before: MCPServerStatus, after: MCPServerStatus) -> bool:
+    """Whether a failure was counted from one status to the next."""
+    old, new = before.recovery or RecoveryStatus(), after.recovery or RecoveryStatus()
+    fresh = (old.config_hash, before.observed_generation) != (new.config_hash, after.observed_generation)
+    return new.consecutive_failures > (0 if fresh else old.consecutive_failures)
+
+
 def minor(change: dict[str, Any]) -> bool:
     """Whether a patch corrects only the number of clients or the list of tools."""
     clients = set(change.get("session") or {"clients"}) == {"clients"}

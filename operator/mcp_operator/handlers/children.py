@@ -54,7 +54,7 @@ class Nursery:
         for kind, found in zip(("NetworkPolicy", "Service", "Secret"), there, strict=True):
             if found is not None and not identity.owned(found, owner):
                 return _not_ours(found, owner, kind)
-        values = secret.filled(there[2], lambda: self._made(owner))
+        values = secret.filled(there[2], secret.keys(spec), lambda: self._made(owner))
         bodies = (
             network.build(owner, spec, self._settings),
             service.build(owner),
@@ -63,7 +63,7 @@ class Nursery:
         drifted = [
             (kind, body)
             for kind, found, body in zip(kinds, there, bodies, strict=True)
-            if not contains(found, _essence(body))
+            if not contains(found, _essence(body)) or (kind is SECRETS and _surplus(found, body))
         ]
         return Children(
             values,
@@ -125,6 +125,11 @@ def _not_ours(found: Json, owner: Owner, kind: str) -> Children:
     if identity.owner_key(found) == (owner.namespace, owner.name):
         return Children(predecessor=f'{kind} "{name}"')
     return Children(conflict=CONFLICT.format(kind=kind, name=name))
+
+
+def _surplus(found: Json | None, body: Json) -> bool:
+    """Whether the Secret holds a value of ours that it is not to hold any more."""
+    return bool(set(secret.values(found)) - set(body["data"]))
 
 
 def _essence(body: Json) -> Json:

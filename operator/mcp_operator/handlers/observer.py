@@ -24,7 +24,6 @@ from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.manifests.references import SECRET, Digests, Reference
-from mcp_operator.manifests.secret import KEYS
 from mcp_operator.settings import Settings
 from mcp_relay_api import paths
 
@@ -239,9 +238,8 @@ def _hash(
     lookup: dict[tuple[str, str], Digests],
     values: dict[str, bytes],
 ) -> str:
-    own: dict[str, bytes] = {name: values[name] for name in KEYS if name in values}
     signing = values.get(paths.SIGNING_KEY_FILE, b"")
-    data = references.digest(found, lambda kind, name: lookup[kind, name], own, signing)
+    data = references.digest(found, lambda kind, name: lookup[kind, name], values, signing)
     return f"{references.plain_digest(template)}.{data}"
 
 

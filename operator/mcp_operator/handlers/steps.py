@@ -9,6 +9,7 @@ from typing import Any
 from mcp_operator.adapters.errors import ConflictError, RefusedChildError, RefusedError
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.core import limits
 from mcp_operator.core.api import MCPServerSpec
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
@@ -109,7 +110,8 @@ class Executor:
         try:
             answer = await self._kube.create(PODS, body)
         except RefusedError as error:
-            return Outcome(refused(scene.seen, plan, _refusal(error)))
+            cure = limits.cure(error.message, pod_manifest.resources(body))
+            return Outcome(refused(seen, plan, replace(_refusal(error), cure=cure)))
         except ConflictError:
             found = await self._kube.read(PODS, scene.owner.namespace, name)
             if found is None:

@@ -68,6 +68,12 @@ def build(
     }
 
 
+def resources(body: Json) -> dict[str, Json]:
+    """The resources of each container of a pod."""
+    containers = (*body["spec"]["initContainers"], *body["spec"]["containers"])
+    return {container["name"]: container["resources"] for container in containers}
+
+
 def _placement(spec: MCPServerSpec) -> Json:
     fields: Json = {
         "imagePullSecrets": list(spec.image_pull_secrets),

@@ -214,6 +214,50 @@ async def test_a_secret_that_appears_makes_a_new_pod(setup: Setup) -> None:
     assert setup.status()["conditions"][0]["reason"] == "Valid"
 
 
+async def test_the_event_of_a_replacement_names_what_changed(setup: Setup, world: Any) -> None:
+    setup.server(env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "k"}}}])
+    await setup.reconcile(KEY)
+    setup.kube.store(SECRETS, {"metadata": {"namespace": "default", "name": "keys"}, "data": {"k": "dg=="}})
+    await setup.reconcile(KEY)
+    told = [event["note"] for event in setup.kube.objects[EVENTS].values()]
+    assert told[-1] == 'created pod mcp-time-2: Secret "keys" is there now'
+    assert setup.status()["recovery"]["restarts"] == 0
+
+
+async def test_a_token_of_the_operators_own_goes_when_the_user_names_one_and_comes_back(
+    setup: Setup,
+) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    assert "token" in setup.kube.objects[SECRETS]["mcp-time"]["data"]
+    setup.kube.store(
+        SECRETS, {"metadata": {"namespace": "default", "name": "mine"}, "data": {"token": "dG9rZW4="}}
+    )
+    setup.server(auth={"bearer": {"secretRef": {"name": "mine"}}})
+    await setup.reconcile(KEY)
+    assert "token" not in setup.kube.objects[SECRETS]["mcp-time"]["data"]
+    setup.server(auth={"type": "Bearer"})
+    await setup.reconcile(KEY)
+    assert "token" in setup.kube.objects[SECRETS]["mcp-time"]["data"]
+
+
+async def test_no_pod_is_made_with_an_empty_token_and_the_cure_is_told(setup: Setup) -> None:
+    empty = {"metadata": {"namespace": "default", "name": "mine"}, "data": {"token": "IAo="}}
+    setup.kube.store(SECRETS, empty)
+    setup.server(auth={"bearer": {"secretRef": {"name": "mine"}}})
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == []
+    accepted = setup.status()["conditions"][0]
+    assert (accepted["type"], accepted["status"], accepted["reason"]) == ("Accepted", "False", "InvalidToken")
+    assert accepted["message"] == (
+        'spec.auth.bearer.secretRef: Secret "mine": the value of its key "token" is empty: '
+        "put a token of one line there"
+    )
+    setup.cache.put(SECRETS, setup.kube.store(SECRETS, {**empty, "data": {"token": "dG9rZW4="}}))
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-1"]
+
+
 async def test_a_status_that_another_version_wrote_is_written_anew(setup: Setup) -> None:
     setup.server()
     await setup.reconcile(KEY)

@@ -66,7 +66,7 @@ def test_a_server_that_exits_shows_why_when_and_what_comes_next(world: Any) -> N
         '{"version":1,"exitCode":3,"signal":null,"reason":"Exited","message":"","stderrTail":"no API key\\n"}'
     )
     document = written(world.seen(pods=(world.pod(server=world.terminated(3, "Error", told)),)))
-    message = "retry 1 of 3 follows: the server process exited with 3: no API key"
+    message = "retry 1 of 3 follows at 12:00:02 UTC: the server process exited with 3: no API key"
     assert document == {
         "observedGeneration": 1,
         "phase": "Recreating",

@@ -103,7 +103,9 @@ class Reason(StrEnum):
     """The API server refused the pod, NetworkPolicy, Service or Secret: Pod Security, a webhook, a missing
     service account or right, an invalid value."""
     QUOTA_EXCEEDED = "QuotaExceeded"
-    """The API server refused the pod, Service or Secret because of a ResourceQuota or LimitRange."""
+    """The API server refused the pod, Service or Secret because of a ResourceQuota."""
+    LIMIT_RANGE_EXCEEDED = "LimitRangeExceeded"
+    """The API server refused the pod because of a LimitRange; the message names container, field and cure."""
     EVICTED = "Evicted"
     """The node evicted the pod, or a preemption did."""
     NODE_LOST = "NodeLost"
@@ -192,6 +194,17 @@ class AuthType(StrEnum):
     """Clients send `Authorization: Bearer <token>`."""
     NONE = "None"
     """Everyone who reaches the Service is served."""
+
+
+class Protocol(StrEnum):
+    """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
+
+    AUTO = "Auto"
+    """Ask `initialize` first, and `server/discover` only of a server that refuses it. Right for most."""
+    LEGACY = "Legacy"
+    """Revisions with a handshake, 2024-11-05 to 2025-11-25."""
+    MODERN = "Modern"
+    """Revision 2026-07-28, without sessions: `server/discover` comes first."""
 
 
 class EgressClass(StrEnum):

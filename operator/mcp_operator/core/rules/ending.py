@@ -1,16 +1,19 @@
 """Rows about a server that has failed: each costs a retry, counted once per pod."""
 
+import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from mcp_operator.core import failure, relay, times
+from mcp_operator.core import failure, relay, text, times
 from mcp_operator.core.api import ErrorPhase, Reason
+from mcp_operator.core.api.status import MAX_MESSAGE
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.row import Case, Row, fail
 from mcp_relay_api import paths
-from mcp_relay_api.status import RelayState, RelayStatus
+from mcp_relay_api.status import RelayError, RelayState, RelayStatus
 
 # Reason in the relay's report of a process that runs on but cannot be used -> reason and message.
 _CLOSED: Final = {
@@ -46,18 +49,28 @@ def _detailed(case: Case, found: Failure) -> Failure:
     """
     told = case.seen.relay.status
     if told is None or told.exit is None or found.stderr_tail is not None:
-        return found
+        return _hinted(case, found)
     if found.reason not in {Reason.PROCESS_EXITED, Reason.PROCESS_SIGNALED, Reason.OOM_KILLED}:
-        return found
+        return _hinted(case, found)
     exited = failure.from_exit(told.exit)
     return failure.killed_for_memory(exited) if found.reason is Reason.OOM_KILLED else exited
+
+
+def _hinted(case: Case, found: Failure) -> Failure:
+    """With the cure of a mistake that is easily made: a whole command line as the name of the program."""
+    program = case.seen.spec.command[0] if case.seen.spec.command else ""
+    if found.reason is not Reason.COMMAND_NOT_FOUND or len(program.split()) < 2:
+        return found
+    words = json.dumps(program.split(), ensure_ascii=False)
+    hint = f"{found.message}; its first item has blanks: write one list item for each word, as in {words}"
+    return replace(found, message=text.line(hint, MAX_MESSAGE))
 
 
 def _relay_saw_exit(case: Case) -> Plan | None:
     pod, told = _told(case)
     if pod is None or told is None or told.exit is None:
         return None
-    return fail(case, failure.from_exit(told.exit), pod.epoch)
+    return fail(case, _hinted(case, failure.from_exit(told.exit)), pod.epoch)
 
 
 def _initialize_refused(case: Case) -> Plan | None:
@@ -128,12 +141,22 @@ def _too_late(case: Case, told: RelayStatus | None) -> Failure:
     if told is not None and told.state is RelayState.DROPPED:
         message = f"the connection to the server process could not be restored within {seconds} s"
         return failure.failure(ErrorPhase.TRANSPORT, Reason.TRANSPORT_DROPPED, message, case.now)
-    detail = f" ({told.error.message})" if told is not None and told.error is not None else ""
+    detail = _noise(case, told.error) if told is not None and told.error is not None else ""
     message = (
         f"the server did not answer `initialize` within {seconds} s{detail}: does it speak MCP on stdout? "
         "A slow start needs a larger spec.session.startupTimeoutSeconds"
     )
     return failure.failure(ErrorPhase.INITIALIZE, Reason.STARTUP_TIMEOUT, message, case.now)
+
+
+def _noise(case: Case, error: RelayError) -> str:
+    """What the relay has seen of the server beside silence, and where to read it."""
+    said = error.message.partition(". ")[2] if error.reason == Reason.STARTUP_TIMEOUT else error.message
+    said = said.removesuffix(", see the log of the relay")
+    pod = case.seen.pod
+    if not said or pod is None:
+        return ""
+    return f" ({said}: kubectl logs --namespace {case.seen.namespace} {pod.name} --container relay)"
 
 
 def _blamed_relay(case: Case, seconds: int) -> Failure | None:
