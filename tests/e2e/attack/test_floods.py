@@ -159,7 +159,9 @@ async def test_ten_thousand_connections_do_not_end_the_relay_nor_shut_others_out
     await served(innocent)
 
 
-async def test_more_sessions_than_the_limit_push_out_the_idle_ones(victim: Server, innocent: McpClient) -> None:
+async def test_more_sessions_than_the_limit_push_out_the_idle_ones(
+    victim: Server, innocent: McpClient
+) -> None:
     client = await victim.client(connect=False)
     client.http.keep_alive = True
     opening = {
