@@ -1,4 +1,4 @@
-"""Secrets of a server that tells them wherever it can stand nowhere but in their Secret and its environment."""
+"""A server tells its secrets wherever it can: they stand in their Secret and its environment, nowhere else."""
 
 import asyncio
 import contextlib

@@ -12,21 +12,20 @@ OPERATOR_NAMESPACE = "mcp-system"
 
 def forms(value: str) -> set[str]:
     """A value, its lines, and what of it stays the same in base64 wherever it stands in a longer text."""
-    found = {value, *(line for line in value.splitlines() if len(line) >= 4)}
-    for text in list(found):
-        for offset in range(3):
-            encoded = base64.b64encode(b"\0" * offset + text.encode()).decode().rstrip("=")
-            found.add(encoded[offset + (offset > 0) : -1])
-    return found
+    plain = {value, *(line for line in value.splitlines() if len(line) >= 4)}
+    return plain | {_encoded(text.encode(), offset) for text in plain for offset in range(3)}
+
+
+def _encoded(text: bytes, offset: int) -> str:
+    whole = base64.b64encode(bytes(offset) + text).decode().rstrip("=")
+    return whole[offset + (offset > 0) : -1]
 
 
 async def objects(kube: k.Kube, namespace: str) -> dict[str, str]:
     """The text of each object of each kind that can be listed; Secrets by their names alone."""
-    versions = [("", "api/v1")]
-    for group in (await kube.call("GET", "/apis"))["groups"]:
-        versions.append((group["name"], f"apis/{group['preferredVersion']['groupVersion']}"))
+    groups = (await kube.call("GET", "/apis"))["groups"]
     texts = {}
-    for _, path in versions:
+    for path in ("api/v1", *(f"apis/{group['preferredVersion']['groupVersion']}" for group in groups)):
         for resource in (await kube.call("GET", f"/{path}"))["resources"]:
             if not resource["namespaced"] or "list" not in resource["verbs"]:
                 continue
