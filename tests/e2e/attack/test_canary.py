@@ -1,4 +1,4 @@
-"""A server tells its secrets wherever it can: they stand in their Secret and its environment, nowhere else."""
+"""A server tells its secrets wherever it can, yet they stand in its environment and their Secret alone."""
 
 import asyncio
 import contextlib
