@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short images cluster cluster-down kubeconfig bench lock crd clean
+.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short images cluster cluster-down kubeconfig bench lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -35,9 +35,13 @@ types: $(VENV)/.ready ## mypy strict
 	@echo "==> types"
 	@$(BIN)/mypy
 
-unit: $(VENV)/.ready ## unit tests
+unit: $(VENV)/.ready ## unit tests, and random stories in a short run
 	@echo "==> unit tests"
-	@$(BIN)/pytest tests/unit -q -n 2
+	@$(BIN)/pytest tests/unit tests/property -q -n 2
+
+fuzz: $(VENV)/.ready ## the long run of what `make unit` does shortly: 10,000 random stories (minutes)
+	@echo "==> 10,000 stories of clients, server and connections"
+	@$(BIN)/pytest tests/property -q --hypothesis-profile=long -o timeout=7200
 
 launcher: $(VENV)/.ready ## build build/mcp-launcher, static, for GOARCH
 	@mkdir -p build

@@ -17,6 +17,9 @@ _DECODER = json.JSONDecoder()
 _SCAN = json.scanner.make_scanner(_DECODER)  # type: ignore[arg-type]  # typeshed names the wrong type
 _SPACE = re.compile(r"[ \t\n\r]*")
 
+# How nearly all frames begin or end: compared with, at a third of the time that the expressions below take.
+_PLAIN_HEAD = b'{"jsonrpc":"2.0","id":'
+_PLAIN_TAIL = b',"jsonrpc":"2.0","id":'
 # Anchored at the start, and nothing but whole members before the id: so it is the outermost object's id.
 _HEAD_ID = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"method"\s*:\s*"[^"\\]*"\s*,\s*)?'
@@ -111,9 +114,15 @@ def find_id(data: bytes, value: Any) -> tuple[int, int]:
 
     Args:
         data: the frame; its outermost object has the member "id".
-        value: the parsed id, which guards against a second member of that name.
+        value: the parsed id, which guards against a second member of that name with another value.
 
     """
+    if type(value) is int:
+        raw = b"%d" % value
+        if data.startswith(_PLAIN_HEAD + raw + b","):
+            return len(_PLAIN_HEAD), len(_PLAIN_HEAD) + len(raw)
+        if data.endswith(_PLAIN_TAIL + raw + b"}"):
+            return len(data) - 1 - len(raw), len(data) - 1
     found = _HEAD_ID.match(data) or _TAIL_ID.search(data, max(0, len(data) - _TAIL_REACH))
     if found is not None and _same(found[1], value):
         return found.span(1)

@@ -151,7 +151,7 @@ class Inbound:
             shared.metrics.count("mcp_relay_server_requests", "refused")
             return
         if frame.method == "ping":
-            self._reply(frames.result(frame.raw_id))
+            shared.say(frames.result(frame.raw_id))
             return
         wanted = methods.SERVER_REQUESTS.get(frame.method)
         owner = self._owner()
@@ -160,11 +160,7 @@ class Inbound:
             text = (
                 f"{frame.method} cannot be passed on: no client is known to be concerned and able to answer"
             )
-            self._reply(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
-
-    def _reply(self, frame: bytes) -> None:
-        if not self._shared.send(frame):
-            self._dropped("server_not_reading")
+            shared.say(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
 
     def _ask(self, owner: Client, frame: frames.Frame) -> bool:
         if len(self._shared.asked) >= MAX_ASKED:

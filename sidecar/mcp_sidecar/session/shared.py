@@ -41,6 +41,8 @@ class Shared:
     clients: Clients
     board: Board
     send: Callable[[bytes], bool] = lambda _frame: False
+    say: Callable[[bytes], None] = lambda _frame: None
+    """Writes a frame that must not get lost: it waits while the connection is made again."""
     interests: Interests = field(default_factory=Interests)
     early: EarlyCancels = field(default_factory=EarlyCancels)
     asked: dict[int, Asked] = field(default_factory=dict)

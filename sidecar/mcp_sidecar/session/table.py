@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mcp_sidecar.core import frames
 from mcp_sidecar.core.deadlines import Deadlines
 from mcp_sidecar.session.calls import Call
 from mcp_sidecar.session.clients import Client
@@ -17,7 +18,6 @@ QUIET_SECONDS = 15.0
 # A server that was told of a cancellation does not answer any more, so the end of its work is not seen: long
 # enough to let it stop, short enough not to hold up the others.
 ABANDONED_SECONDS = 10.0
-_START_SHIFT = 32
 
 OnAnswer = Callable[[dict[str, Any] | None], None]
 """Takes the parsed answer to a request of the relay's own; None: the process is gone."""
@@ -27,13 +27,14 @@ class CallTable:
     """Entries by upstream id, with one timer for all their deadlines."""
 
     def __init__(self, starts: int, call_timeout: float) -> None:
-        self._next = starts << _START_SHIFT
+        self._next = starts * frames.FIRST_OWN_ID
         self._calls: dict[int, Call] = {}
         self._own: dict[int, OnAnswer] = {}
         self._abandoned: dict[int, Client] = {}
         self._limits = Deadlines[int](call_timeout)
         self._quiet = Deadlines[int](min(QUIET_SECONDS, call_timeout))
         self._memory = Deadlines[int](ABANDONED_SECONDS)
+        self._first_delay = min(QUIET_SECONDS, call_timeout)
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self.on_timeout: Callable[[int, Call], None] = lambda _number, _call: None
@@ -54,8 +55,7 @@ class CallTable:
         call.client.calls[call.id] = number
         self._limits.add(number, call.started)
         self._quiet.add(number, call.started)
-        if self._timer is None:
-            self._arm()
+        self._wake_by(call.started + self._first_delay)
 
     def add_own(self, number: int, on_answer: OnAnswer) -> None:
         """Enter a request of the relay's own. It has no limit here."""
@@ -86,9 +86,9 @@ class CallTable:
             return None
         self._leave(number, call)
         self._abandoned[number] = call.client
-        self._memory.add(number, self._loop.time())
-        if self._timer is None:
-            self._arm()
+        now = self._loop.time()
+        self._memory.add(number, now)
+        self._wake_by(now + ABANDONED_SECONDS)
         return call
 
     def exchange(self, number: int, call: Call) -> None:
@@ -138,6 +138,14 @@ class CallTable:
             except TimeoutError:
                 return False
         return True
+
+    def _wake_by(self, at: float) -> None:
+        """Have the timer go off at that time at the latest."""
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._tick)
 
     def _arm(self) -> None:
         due = [

@@ -151,4 +151,5 @@ def document(found: Findings) -> dict[str, Any]:
         "excused": found.excused,
         "recoveries": [asdict(recovery) for recovery in found.recoveries],
         "lies": [asdict(told) for told in found.lies],
+        "failedCalls": [asdict(call) for call in found.judgement.failed],
     }
