@@ -134,6 +134,7 @@ class Relay:
         """
         if client.ended:
             raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        self.shared.check_tool(frame)
         if self.shared.modern:
             return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)

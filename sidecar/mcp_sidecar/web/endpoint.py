@@ -159,7 +159,7 @@ class Endpoint:
             self._stateless.post(exchange)
             return
         try:
-            frame = frames.parse(exchange.body)
+            frame = self._relay.shared.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))

@@ -156,6 +156,19 @@ class Auth(Model):
     operator makes a random token, key `token` of the Secret named like the Service."""
 
 
+Glob = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class Tools(Model):
+    """Which of the server's tools clients may see and call."""
+
+    allow: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
+    """Names, or globs with `*`, `?` and `[ab]`, of the tools that clients may see and call; case matters.
+    Default, and with an empty list: all."""
+    deny: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
+    """Names or globs of tools that they may not, whatever `allow` says. Default: none."""
+
+
 class Network(Model):
     """Who may reach the pod, and whom it may reach."""
 
@@ -298,6 +311,8 @@ class MCPServerSpec(Model):
     """How a failed server is replaced."""
     auth: Auth = Auth()
     """Who may use the server. Default: who has the bearer token."""
+    tools: Tools = Tools()
+    """Which tools clients may see and call, also by a name that no list showed. Default: all."""
     network: Network = Network()
     """Who may reach the pod, and whom it may reach: a NetworkPolicy, which holds only where the cluster's
     network plugin enforces it. A change needs no new pod. Default: from its namespace, to public
