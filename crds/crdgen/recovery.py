@@ -74,24 +74,24 @@ settings cannot replace pods without pause: a pod younger than {calm} s is not r
 
 ## What clients notice
 
-| What happens | Open calls | Later calls | Client sessions |
-|---|---|---|---|
-| the relay restarts | their connections break; the outcome is unknown | answered once it is back, the same process goes on | go on, with subscriptions and log levels |
-| the server process ends, the pod is recreated | answered at once: the outcome is unknown; nothing is replayed | wait for the new session, 30 s at most | see below |
-| a call takes longer than `callTimeoutSeconds` | error with the limit; the server gets `notifications/cancelled`, a late answer is dropped | unaffected | unaffected |
+| What happens | Open calls | Later calls |
+|---|---|---|
+| the relay restarts | break; the outcome is unknown | answered once it is back, by the same process |
+| the pod is recreated | answered at once: outcome unknown, no replay | wait for it, 30 s at most |
+| `callTimeoutSeconds` pass | error; the server is told; a late answer is dropped | unaffected |
 
-`session.onServerRestart` says what becomes of sessions that were opened with an earlier process:
+A restart of the relay ends no session of a client; subscriptions and log levels stay, too. When the server
+got a new process, `session.onServerRestart` says what becomes of the sessions opened with an earlier one:
 
-- `Resume` (default): they go on. The session id itself says, signed, which revision and which client capabilities
-  were agreed on, so a new pod's relay needs no memory of it. What is lost with the pod: subscriptions to
-  resources, log levels, the order of use, and which sessions had ended already (an id whose session was deleted
-  works again). Clients get the `list_changed` notifications that the server declares, so that they read again.
-- `Expire`: their next request gets 404 with JSON-RPC error -32000 and `data: {{"reason": "session_not_found",
-  "action": "reinitialize_and_replay_once", "server_uptime_seconds": N}}`. N younger than the client's session means
-  such a restart, older means idleness (`idleTimeoutSeconds`) or capacity (`maxClients`).
+- `Resume` (default): they go on. The session id itself says, signed, which revision and which client
+  capabilities were agreed on, so the new pod's relay needs no memory of it. Lost with the pod: subscriptions
+  to resources, log levels, the order of use, and which sessions had ended (the id of one that was deleted
+  works again). Clients get the `list_changed` notifications that the server declares, and so read again.
+- `Expire`: their next request gets 404 with JSON-RPC error -32000 and `data: {{"reason":
+  "session_not_found", "action": "reinitialize_and_replay_once", "server_uptime_seconds": N}}`. N younger than
+  the session means such a restart; older means idleness (`idleTimeoutSeconds`) or capacity (`maxClients`).
 
-Which process a session belongs to is known by its incarnation, not by clocks. A restart of the relay alone never
-ends a session.
+Which process a session was opened with is known by its incarnation, whatever the clocks say.
 """
 
 

@@ -1,5 +1,6 @@
 """Settings of the relay: from the environment in a pod, from arguments on a laptop."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,6 +49,11 @@ class Settings:
     client_capabilities: tuple[str, ...] = ()
     """Which of sampling, elicitation and roots the relay declares towards the server."""
 
+    tools_allow: tuple[str, ...] = ()
+    """Globs of tool names that clients may see and call; (): all."""
+    tools_deny: tuple[str, ...] = ()
+    """Globs of tool names that they may not, whatever is allowed."""
+
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of a relay in a pod.
@@ -82,7 +88,20 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
         protocol=_choice(environment, paths.ENV_PROTOCOL, opening.PROTOCOLS),
         client_capabilities=_capabilities(environment),
+        tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
+        tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
     )
+
+
+def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = environment.get(name, "")
+    try:
+        globs = json.loads(text) if text else []
+    except ValueError:
+        globs = None
+    if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
+        raise SettingsError(f"{name}={text!r} is not a JSON list of globs")
+    return tuple(globs)
 
 
 def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods
 from mcp_sidecar.core.machine import State
+from mcp_sidecar.core.modern import methods as modern
 from mcp_sidecar.core.sessionid import Signer
 from mcp_sidecar.metrics import Metrics
 from mcp_sidecar.session.board import Board
@@ -24,6 +25,7 @@ from mcp_sidecar.session.table import CallTable
 from mcp_sidecar.session.upstream import Upstream
 from mcp_sidecar.settings import EXPIRE, Settings
 
+_COUNTED = frozenset({*methods.REQUESTS, modern.DISCOVER, modern.LISTEN})
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
@@ -136,6 +138,7 @@ class Relay:
         """
         if client.ended:  # while the call waited
             raise self.session_gone()
+        self.shared.check_tool(frame)
         if self.shared.modern:
             return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)
@@ -157,7 +160,7 @@ class Relay:
 
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
-        method = call.method if call.method in methods.REQUESTS else "other"
+        method = call.method if call.method in _COUNTED else "other"
         self.metrics.call(method, call.outcome, self._loop.time() - call.started)
 
     def observe(self) -> None:

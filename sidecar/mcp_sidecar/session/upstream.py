@@ -217,7 +217,8 @@ class Upstream:
         self._deadline = None
         seconds = self.shared.settings.startup_timeout
         known = self.shared.board.facts.error
-        text = f"The server has not answered initialize within {seconds:g} seconds of its start"
+        asked = self.shared.store.asked
+        text = f"The server has not answered {asked} within {seconds:g} seconds of its start"
         text += f". {known.message}" if known else ""
         log.event("startup_timeout", logging.WARNING, seconds=seconds)
         self.shared.board.update(error=Problem("Initialize", "StartupTimeout", text))

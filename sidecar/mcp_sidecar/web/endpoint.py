@@ -6,7 +6,7 @@ from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.core.machine import State
-from mcp_sidecar.core.modern import envelope
+from mcp_sidecar.core.modern import envelope, errors
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
@@ -134,6 +134,11 @@ class Endpoint:
             return head.memo
         sid = head.headers.get(b"mcp-session-id")
         if sid is None:
+            if envelope.VERSION_KEY.encode() in exchange.body:
+                self._relay.metrics.count("mcp_relay_requests_refused", "answered_by_relay")
+                text = "Header mismatch: MCP-Protocol-Version is missing"
+                exchange.reply(Reply(400, frames.error(raw_id, errors.HEADER_MISMATCH, text)))
+                return None
             text = "Bad request: the header Mcp-Session-Id is missing"
             exchange.reply(self.problem(400, "no_session", text))
             return None
@@ -155,7 +160,7 @@ class Endpoint:
             self._stateless.post(exchange)
             return
         try:
-            frame = frames.parse(exchange.body)
+            frame = self._relay.shared.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))

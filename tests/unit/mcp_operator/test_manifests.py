@@ -92,6 +92,13 @@ def test_the_relay_learns_which_host_names_lead_to_it() -> None:
     assert hosts(allowedHosts=["mcp.example.com", "*.corp"]) == f"{own},mcp.example.com,*.corp"
 
 
+def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are() -> None:
+    told = {item["name"]: item["value"] for item in relay(tools={"allow": ["a*"], "deny": ["b", "c"]})["env"]}
+    assert json.loads(told["MCP_RELAY_TOOLS_ALLOW"]) == ["a*"]
+    assert json.loads(told["MCP_RELAY_TOOLS_DENY"]) == ["b", "c"]
+    assert [item for item in relay()["env"] if "TOOLS" in item["name"]] == []
+
+
 def test_the_default_image_is_the_runtime_and_the_users_wins() -> None:
     assert (server()["image"], server()["imagePullPolicy"]) == ("runtime:1", "IfNotPresent")
     assert server(image="mine:1")["image"] == "mine:1"
