@@ -34,9 +34,9 @@ SIGNING_KEY_FILE: Final = "signing-key"
 # Where the relay image keeps the launcher that the postStart hook copies from.
 IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 
-# Reason of the error that stands with state Dropped when the process closed its stdout: no answer can come.
+# Reasons of the error that stands with state Dropped when the process closed one of its pipes and goes on: no
+# answer can come, or no request can reach it.
 REASON_STDOUT_CLOSED: Final = "StdoutClosed"
-# The same for stdin: no call can reach the process.
 REASON_STDIN_CLOSED: Final = "StdinClosed"
 
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).

@@ -54,6 +54,8 @@ class Head:
     headers: Headers
     http10: bool = False
     """The client speaks HTTP/1.0: it gets no chunks, and one reply a connection."""
+    memo: object = None
+    """What the application found out from this head; it is there again with the next of the same text."""
 
     @property
     def length(self) -> int | None:

@@ -26,6 +26,11 @@ def covers(wanted: str | None, level: object) -> bool:
     return not isinstance(level, str) or _RANK.get(level, len(LEVELS)) >= _RANK[wanted]
 
 
+def more_verbose(level: str, than: str) -> bool:
+    """Whether a level lets more messages pass than another one."""
+    return _RANK[level] < _RANK.get(than, len(LEVELS))
+
+
 class Interests:
     """Subscriptions and log levels by session key; `subscribers` is to be read only."""
 

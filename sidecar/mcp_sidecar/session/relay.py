@@ -15,6 +15,7 @@ from mcp_sidecar.session.clients import Client, Clients
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.modern.feed import Feed
 from mcp_sidecar.session.modern.notices import Notices
+from mcp_sidecar.session.modern.sessions import Sessions
 from mcp_sidecar.session.modern.stateless import Stateless
 from mcp_sidecar.session.outbound import Outbound
 from mcp_sidecar.session.shared import Shared
@@ -26,6 +27,7 @@ from mcp_sidecar.settings import Settings
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
+_CONNECTED = State.CONNECTED  # see core/frames.py
 
 
 class Relay:
@@ -46,6 +48,7 @@ class Relay:
         self.outbound = Outbound(self.shared)
         inbound, feed = Inbound(self.shared), Feed(self.shared)
         inbound.before = Notices(self.shared, feed, inbound.deliver).take
+        self.sessions = Sessions(self.shared, self.outbound, feed)
         self.stateless = Stateless(self.shared, self.outbound)
         self.upstream = Upstream(self.shared, inbound, self.outbound)
         self.upstream.on_modern = feed.open
@@ -54,6 +57,7 @@ class Relay:
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
         self.on_failure: Callable[[], None] = lambda: None
+        self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -73,7 +77,7 @@ class Relay:
     @property
     def connected(self) -> bool:
         """Whether calls can pass now."""
-        return self.upstream.state is State.CONNECTED
+        return self.upstream.state is _CONNECTED
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Answer a client's `initialize` from what the server said; gives the session id and the answer.
@@ -82,7 +86,7 @@ class Relay:
             RefusedError: the server cannot be used, or all sessions are in use.
 
         """
-        await self.upstream.ready(READY_SECONDS)
+        await self.upstream.gate.ready(READY_SECONDS)
         client = self.shared.clients.open(frame.params, subject)
         answer: dict[str, Any] = {**(self.shared.store.answer or {}), "protocolVersion": client.revision}
         return client.sid, frames.result(frame.raw_id, jsontext.dumps(answer))
@@ -90,6 +94,11 @@ class Relay:
     def find(self, sid: str, subject: str) -> Client | None:
         """The client's session, or None."""
         return self.shared.clients.find(sid, subject)
+
+    def alive(self, client: Client) -> bool:
+        """Whether a session that was found goes on; asking is use, as finding it is."""
+        client.last_used = self._loop.time()
+        return not client.ended
 
     def session_gone(self, raw_id: bytes) -> bytes:
         """The body of the 404 for a session that does not exist (any more)."""
@@ -103,7 +112,7 @@ class Relay:
     @property
     def open(self) -> bool:
         """Whether a call can be started without waiting."""
-        return self.upstream.state is State.CONNECTED and not self.upstream.link.congested
+        return self.upstream.state is _CONNECTED and not self.upstream.link.congested
 
     async def opened(self) -> None:
         """Wait until calls can be started.
@@ -112,7 +121,7 @@ class Relay:
             RefusedError: they cannot.
 
         """
-        await self.upstream.ready(READY_SECONDS)
+        await self.upstream.gate.ready(READY_SECONDS)
 
     def call(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
         """Start a client's request; `open` was true just now.
@@ -123,11 +132,13 @@ class Relay:
         """
         if client.ended:
             raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        if self.shared.modern:
+            return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
         """Take a client's notification or its answer to a request of the server."""
-        if frame.kind is frames.Kind.RESPONSE:
+        if frame.kind is frames.RESPONSE:
             self.outbound.response(client, frame)
         else:
             self.outbound.notification(client, frame)
@@ -143,7 +154,7 @@ class Relay:
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
         method = call.method if call.method in methods.REQUESTS else "other"
-        self.metrics.call(method, call.outcome, asyncio.get_running_loop().time() - call.started)
+        self.metrics.call(method, call.outcome, self._loop.time() - call.started)
 
     def observe(self) -> None:
         """Set the gauges to what is true now."""
@@ -198,6 +209,7 @@ class Relay:
     async def close(self) -> None:
         """Stop everything; nothing of this relay is left."""
         self.shared.table.close()
+        self.stateless.close()
         self.upstream.close()
         self.shared.board.close()
         tasks = [*self._tasks, *([self._drained] if self._drained else [])]

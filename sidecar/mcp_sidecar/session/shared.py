@@ -24,6 +24,8 @@ class Asked:
     client: Client
     id: Any
     raw_id: bytes
+    on_answer: Callable[[frames.Frame], None] | None = None
+    """Takes the client's answer; None: the server gets it."""
 
 
 @dataclass(slots=True)

@@ -49,12 +49,11 @@ class CallTable:
         return self._next
 
     def add(self, number: int, call: Call) -> None:
-        """Enter a client's call; its limit and its quiet time begin."""
+        """Enter a client's call; its limit and its quiet time began when it started."""
         self._calls[number] = call
         call.client.calls[call.id] = number
-        now = self._loop.time()
-        self._limits.add(number, now)
-        self._quiet.add(number, now)
+        self._limits.add(number, call.started)
+        self._quiet.add(number, call.started)
         if self._timer is None:
             self._arm()
 
@@ -91,6 +90,12 @@ class CallTable:
         if self._timer is None:
             self._arm()
         return call
+
+    def exchange(self, number: int, call: Call) -> None:
+        """Let another call of the same client take the place of an open one; its limit begins anew."""
+        old = self._calls.pop(number)
+        old.client.calls.pop(old.id, None)
+        self.add(number, call)
 
     def unlimit(self, number: int) -> None:
         """Let an open call last as long as it likes."""

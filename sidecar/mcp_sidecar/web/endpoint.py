@@ -129,7 +129,10 @@ class Endpoint:
 
     def _client(self, exchange: Exchange, raw_id: bytes) -> Client | None:
         """The session the request belongs to; None: the reply was an error."""
-        sid = exchange.head.headers.get(b"mcp-session-id")
+        head = exchange.head
+        if isinstance(head.memo, Client) and self._relay.alive(head.memo):
+            return head.memo
+        sid = head.headers.get(b"mcp-session-id")
         if sid is None:
             text = "Bad request: the header Mcp-Session-Id is missing"
             exchange.reply(self.problem(400, "no_session", text))
@@ -142,6 +145,7 @@ class Endpoint:
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
             exchange.reply(Reply(404, self._relay.session_gone(raw_id)))
+        head.memo = client
         return client
 
     def _post(self, exchange: Exchange) -> None:
@@ -155,7 +159,7 @@ class Endpoint:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))
             return
-        is_request = frame.kind is frames.Kind.REQUEST
+        is_request = frame.kind is frames.REQUEST
         if is_request and frame.method == "initialize":
             exchange.spawn(self._initialize(exchange, frame))
             return

@@ -46,9 +46,9 @@ class StatelessEndpoint:
             return
         if version not in _REVISIONS and not envelope.is_modern(frame.params):
             exchange.reply(self._foreign(version))
-        elif frame.kind is frames.Kind.REQUEST:
+        elif frame.kind is frames.REQUEST:
             self._request(exchange, frame)
-        elif frame.kind is frames.Kind.NOTIFICATION:
+        elif frame.kind is frames.NOTIFICATION:
             self._relay.stateless.notification(frame)
             exchange.reply(_ACCEPTED)
         else:
@@ -85,10 +85,6 @@ class StatelessEndpoint:
             self._call(exchange, frame, said, kinds)
 
     def _call(self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]) -> None:
-        if not self._relay.shared.modern:
-            # As an endpoint that knows no such clients: they then go on with `initialize`.
-            exchange.reply(self._foreign(exchange.head.headers.get(b"mcp-protocol-version", b"")))
-            return
         try:
             call = self._relay.stateless.request(
                 frame, said, self._subject, exchange.head.headers, sse=access.SSE in kinds

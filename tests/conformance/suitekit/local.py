@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from suitekit import fixtures, stateless
+
 ROOT = Path(__file__).resolve().parents[3]
 LEGACY, MODERN = "suitekit.server", "suitekit.stateless"
 """The fixture servers: with sessions, and without."""
@@ -34,6 +36,11 @@ class Local:
     url: str
     pid: int
     command: tuple[str, ...]
+
+    @property
+    def tools(self) -> int:
+        """How many tools the server has."""
+        return len(stateless.TOOLS if MODERN in self.command else fixtures.TOOLS)
 
     def servers(self) -> set[tuple[int, float]]:
         """Process id and start time of every server process behind it."""

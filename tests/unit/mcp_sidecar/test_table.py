@@ -15,7 +15,7 @@ def make_client(directory: Path) -> Client:
 
 def make_call(client: Client, number: int = 1) -> Call:
     frame = frames.parse(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number)
-    return Call(client, frame, 0.0, sse=False)
+    return Call(client, frame, asyncio.get_running_loop().time(), sse=False)
 
 
 async def test_everybody_who_waits_for_the_last_call_hears_of_its_end(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from mcp_operator.core.api.conditions import (
     ConditionType,
     EgressClass,
     Phase,
+    Protocol,
     Reason,
     RecoveryAction,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "MCPServerSpec",
     "MCPServerStatus",
     "Phase",
+    "Protocol",
     "Reason",
     "RecoveryAction",
 ]

@@ -196,6 +196,17 @@ class AuthType(StrEnum):
     """Everyone who reaches the Service is served."""
 
 
+class Protocol(StrEnum):
+    """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
+
+    AUTO = "Auto"
+    """Ask `initialize` first, and `server/discover` only of a server that refuses it. Right for most."""
+    LEGACY = "Legacy"
+    """Revisions with a handshake, 2024-11-05 to 2025-11-25."""
+    MODERN = "Modern"
+    """Revision 2026-07-28, without sessions: `server/discover` comes first."""
+
+
 class EgressClass(StrEnum):
     """Where the pod may open connections to (`spec.network.egress`)."""
 

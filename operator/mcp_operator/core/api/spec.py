@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
-from mcp_operator.core.api.conditions import AuthType, EgressClass
+from mcp_operator.core.api.conditions import AuthType, EgressClass, Protocol
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
@@ -69,7 +69,13 @@ class PodTemplate(Model):
 
 
 class Session(Model):
-    """Limits of the MCP session and of its clients."""
+    """The MCP session, and limits for it and its clients."""
+
+    protocol: Protocol = Protocol.AUTO
+    """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
+    `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake
+    (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
+    this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
 
     startup_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
     """Seconds from the start of the process until `initialize` must be answered; then the pod is replaced.

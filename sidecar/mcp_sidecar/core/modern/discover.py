@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_sidecar.core import handshake, jsontext
+from mcp_sidecar.core import handshake
 from mcp_sidecar.core.document import MAX_MESSAGE, Problem, cut
 from mcp_sidecar.core.modern import envelope
 
@@ -13,24 +13,18 @@ _REMOVED = frozenset({"tasks"})
 
 def judge(message: Mapping[str, Any]) -> Problem | None:
     """Why a server's answer to `server/discover` is not usable; None when it is."""
-    if "error" in message:
-        told = handshake.told(message["error"])
-        text = cut(f"The server refused server/discover: {told}", MAX_MESSAGE)
-        return Problem("Initialize", "InitializeRefused", text)
+    problem = handshake.refusal(message, "server/discover")
+    if problem is not None:
+        return problem
     result = message.get("result")
     versions = result.get("supportedVersions") if isinstance(result, Mapping) else None
     if not isinstance(result, Mapping) or not isinstance(versions, list):
-        text = "The server's answer to server/discover has no supportedVersions"
-        return Problem("Initialize", "InvalidInitializeResult", text)
+        return handshake.invalid("The server's answer to server/discover has no supportedVersions")
     if not any(version in envelope.REVISIONS for version in versions):
         shown = cut(", ".join(map(str, versions)), MAX_MESSAGE // 2)
         text = f"The server speaks protocol revisions {shown}; known are {', '.join(envelope.REVISIONS)}"
         return Problem("Initialize", "UnsupportedProtocolVersion", text)
-    size = len(jsontext.dumps(result))
-    if size > handshake.MAX_ANSWER_BYTES:
-        text = f"The answer to server/discover has {size} bytes; it may have {handshake.MAX_ANSWER_BYTES}"
-        return Problem("Initialize", "InvalidInitializeResult", text)
-    return None
+    return handshake.excess(result, "server/discover")
 
 
 def to_initialize(result: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -21,8 +21,8 @@ CACHEABLE = frozenset(
 _TASKS = "io.modelcontextprotocol/tasks"
 
 
-def may_request(method: str, capabilities: Mapping[str, Any]) -> bool:
-    """Whether a request may go to a server of this revision with these capabilities."""
+def may_request(method: str, capabilities: Mapping[str, Any], revision: str = "") -> bool:
+    """Whether a request of this revision may go to a server with these capabilities, and of that revision."""
     if method in (DISCOVER, LISTEN):
         return True
     if method in REMOVED:
@@ -30,4 +30,4 @@ def may_request(method: str, capabilities: Mapping[str, Any]) -> bool:
     if method.startswith("tasks/"):
         declared = capabilities.get("extensions")
         return isinstance(declared, Mapping) and _TASKS in declared
-    return methods.may_request(method, "", capabilities)
+    return methods.may_request(method, revision, capabilities)

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterable
 
 from mcp_sidecar.core import frames, jsontext, methods
+from mcp_sidecar.core.interests import Interests, covers
 from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.modern import envelope, errors, results, subscriptions
 from mcp_sidecar.core.modern.state import KEY_BYTES
@@ -26,6 +27,10 @@ class Caller(Client):
         super().__init__("", ticket, subject, now, restored=False)
         self.level = level
         """From this level on the caller wants log messages; None: it wants none."""
+
+    def hears(self, level: object, interests: Interests) -> bool:
+        """Whether the caller wants a log message of this level."""
+        return covers(self.level, level)
 
 
 class ModernCall(Call):

@@ -52,6 +52,10 @@ class Feed:
             return False
         return number in (self._lists, self._resources)
 
+    def knows(self, number: int) -> bool:
+        """Whether it is one of these subscriptions, or about to be."""
+        return number in (self._lists, self._resources, self._coming)
+
     def _settle(self, number: int) -> None:
         old, self._resources, self._coming = self._resources, number, 0
         if old:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mcp_sidecar.core import attribution, frames, interests
+from mcp_sidecar.core import attribution, frames
 from mcp_sidecar.core.modern import subscriptions
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.modern.calls import Caller, ListenCall
@@ -38,9 +38,16 @@ class Notices:
                 self._dropped("no_stream")
             return None
         if number is None or not self._feed.heard(number, frame.method):
+            self._unheard(number)
             return None
         data = subscriptions.untagged(frame.data, frame.params)
         return frames.Frame(frame.kind, data, frame.method, None, frame.params, 0, 0)
+
+    def _unheard(self, number: int | None) -> None:
+        """End a subscription that an earlier life of this relay had left behind."""
+        if number is not None and not self._feed.knows(number):
+            params = {"requestId": number, "reason": "nobody listens any more"}
+            self._shared.send(frames.notification("notifications/cancelled", params))
 
     def _ended(self, number: int | None) -> None:
         """The server ends a subscription: nothing else may it cancel."""
@@ -51,19 +58,16 @@ class Notices:
 
     def _log(self, frame: frames.Frame) -> None:
         """Nothing links it to a call: it is known whose it is only when one alone asked for such messages."""
-        owner = attribution.sole_owner(o for o in self._shared.table.owners() if self._hears(o))
+        owner = attribution.sole_owner(o for o in self._shared.table.owners() if self._listens(o))
         if owner is None or owner.ended:
             self._dropped("log_without_owner")
-        elif self._shows(owner, frame.params.get("level")) and not self._deliver(owner, frame.data):
+        elif owner.hears(frame.params.get("level"), self._shared.interests) and not self._deliver(
+            owner, frame.data
+        ):
             self._dropped("no_stream")
 
-    def _hears(self, owner: Client) -> bool:
+    def _listens(self, owner: Client) -> bool:
         return not isinstance(owner, Caller) or owner.level is not None
-
-    def _shows(self, owner: Client, level: object) -> bool:
-        if isinstance(owner, Caller):
-            return interests.covers(owner.level, level)
-        return self._shared.interests.shows(owner.key, level)
 
     def _dropped(self, reason: str) -> None:
         self._shared.metrics.count("mcp_relay_messages_dropped", reason)
