@@ -69,8 +69,8 @@ class Settings:
     metrics_port: int = 8081
     concurrency: int = 32
     """How many resources are reconciled at once."""
-    poll_wait: float = 10.0
-    """How long a relay may hold an unchanged answer back; so long it may hang unnoticed."""
+    poll_wait: float = 55.0
+    """How long a relay may hold an unchanged answer back; it gives signs of life meanwhile."""
     poll_spacing: float = 5.0
     """Time between two polls of a relay that does not answer."""
     insecure_registries: tuple[str, ...] = ()

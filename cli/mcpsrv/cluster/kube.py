@@ -139,7 +139,8 @@ class Kube:
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """A WebSocket to the API server. Raises CliError if it cannot be opened."""
         url = self._url(path, query).replace("http", "ws", 1)
-        headers = await self._headers({})
+        # What is asked for in JSON is refused (406): a stream is none.
+        headers = await self._headers({"Accept": "*/*"})
         session = self._api.rest_client.pool_manager
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):

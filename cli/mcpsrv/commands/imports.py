@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import os
 import stat
 import sys
@@ -12,11 +13,12 @@ from typing import Any, Final
 
 import typer
 import yaml
+from rich.markup import escape
 
 from mcp_operator.core.api import KIND
 from mcpsrv.cluster.access import Where
 from mcpsrv.cluster.kinds import BY_TITLE
-from mcpsrv.cluster.kube import Kube, connected
+from mcpsrv.cluster.kube import ConflictError, Kube, connected
 from mcpsrv.commands import waiting
 from mcpsrv.core.configuration import conversion, entry, jsonc, placeholders
 from mcpsrv.core.configuration.conversion import Imported, Options
@@ -105,15 +107,11 @@ def _tell(terminal: Terminal, found: tuple[Imported, ...]) -> None:
     marks = {Level.INFO: "[dim]·[/dim]", Level.WARNING: "[yellow]![/yellow]", Level.SKIPPED: "[red]✗[/red]"}
     for one in found:
         made = "[green]✓[/green]" if one.manifests else marks[Level.SKIPPED if one.skipped else Level.INFO]
-        terminal.err.print(f"{made} {_plain(one.entry)}: {_plain(_outcome(one))}", soft_wrap=True)
+        terminal.err.print(f"{made} {escape(one.entry)}: {escape(_outcome(one))}", soft_wrap=True)
         for note in one.notes:
             terminal.err.print(
-                f"  {marks[note.level]} {_plain(f'{note.field}: {note.message}')}", soft_wrap=True
+                f"  {marks[note.level]} {escape(f'{note.field}: {note.message}')}", soft_wrap=True
             )
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def _outcome(one: Imported) -> str:
@@ -143,8 +141,6 @@ def _write(terminal: Terminal, objects: list[Json], output: str) -> None:
 
 
 def _json_list(objects: list[Json]) -> str:
-    import json
-
     return (
         json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2, ensure_ascii=False)
         + "\n"
@@ -155,10 +151,19 @@ async def _apply(terminal: Terminal, where: Where, objects: list[Json], wanted: 
     """Whether everything was applied and, if that is waited for, became Ready."""
     async with connected(where) as kube:
         for manifest in objects:
-            await kube.apply(BY_TITLE[manifest["kind"]], _with_data(manifest))
+            await _apply_one(kube, manifest)
         names = [one["metadata"]["name"] for one in objects if one["kind"] == KIND]
         terminal.note(f"applied {len(names)} MCPServers to namespace {kube.namespace}")
         return await _all_ready(terminal, kube, names, wanted.seconds) if wanted.wait else True
+
+
+async def _apply_one(kube: Kube, manifest: Json) -> None:
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    try:
+        await kube.apply(BY_TITLE[kind], _with_data(manifest))
+    except ConflictError as error:
+        cure = "rename the entry, or write the manifests with --output and decide there"
+        raise ConflictError(f"{kind} {name} belongs to somebody else: {error}; {cure}") from error
 
 
 def _with_data(manifest: Json) -> Json:

@@ -12,7 +12,7 @@ from mcpsrv.cluster.access import Where
 from mcpsrv.cluster.kinds import PODS, SERVERS
 from mcpsrv.cluster.kube import Kube, connected
 from mcpsrv.core import state
-from mcpsrv.core.errors import CliError, ExitCode, NotFoundError
+from mcpsrv.core.errors import CliError, ExitCode, NotFoundError, UsageError
 from mcpsrv.terminal import Terminal
 
 Json = dict[str, Any]
@@ -45,13 +45,15 @@ async def run(terminal: Terminal, where: Where, name: str, which: Which) -> Exit
         server = await kube.get(SERVERS, name)
         if which.previous and not which.relay:
             return _kept(terminal, server)
-        pod = await pod_of(kube, server)
-        await _copy(kube.log(pod, which.query(follow=which.follow)))
-        while which.follow:
-            pod = await _next(kube, name, pod)
-            terminal.note(f"--- {pod} takes over", style="dim")
+        if not which.follow:
+            await _copy(kube.log(await pod_of(kube, server), which.query(follow=False)))
+            return ExitCode.OK
+        pod = ""
+        while True:
+            following, pod = pod, await _next(kube, name, pod)
+            if following:
+                terminal.note(f"--- {pod} takes over", style="dim")
             await _copy(kube.log(pod, which.query(follow=True)))
-    return ExitCode.OK
 
 
 async def pod_of(kube: Kube, server: Json) -> str:
@@ -85,9 +87,13 @@ def _kept(terminal: Terminal, server: Json) -> ExitCode:
 
 
 async def _copy(lines: AsyncIterator[bytes]) -> None:
-    async for line in lines:
-        sys.stdout.buffer.write(line)
-        sys.stdout.buffer.flush()
+    try:
+        async for line in lines:
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+    except UsageError as error:
+        # So the node says that the container has not started.
+        raise NotFoundError(f"there is no log yet: {error}") from error
 
 
 async def _next(kube: Kube, name: str, before: str) -> str:

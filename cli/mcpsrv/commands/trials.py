@@ -14,7 +14,7 @@ import yaml
 
 from mcpsrv import session
 from mcpsrv.cluster.access import Where
-from mcpsrv.cluster.kinds import BY_TITLE, CONFIG_MAPS, PODS, SECRETS, SERVERS
+from mcpsrv.cluster.kinds import BY_TITLE, CONFIG_MAPS, SECRETS, SERVERS
 from mcpsrv.cluster.kube import Kube, connected
 from mcpsrv.commands import tools, waiting
 from mcpsrv.commands.logs import pods_of
@@ -28,6 +28,7 @@ Json = dict[str, Any]
 _TAG_BYTES: Final = 3
 _LEFTOVER_AFTER: Final = timedelta(minutes=30)
 _REMOVAL_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True)
@@ -134,13 +135,12 @@ async def _removed(kube: Kube, copy: Copy) -> None:
     name = copy.server["metadata"]["name"]
     try:
         async with asyncio.timeout(_REMOVAL_SECONDS):
-            async for _ in kube.changes(PODS, []):
-                if await kube.find(SERVERS, name) is None and not await pods_of(kube, name):
-                    return
+            # Two kinds of objects, and perhaps none: looking is simpler than two watches.
+            while await kube.find(SERVERS, name) is not None or await pods_of(kube, name):  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError as error:
-        raise CliError(
-            f"{name} is still being removed: kubectl get mcpserver,pod -n {kube.namespace}"
-        ) from error
+        left = f"kubectl get mcpserver,pod -n {kube.namespace}"
+        raise CliError(f"{name} is still being removed: {left}") from error
 
 
 async def _use(kube: Kube, terminal: Terminal, server: Json, wanted: Wanted, report: Report) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mcpsrv.cluster.kinds import SERVERS
 from mcpsrv.cluster.kube import Kube
@@ -14,6 +15,9 @@ from mcpsrv.core.progress import Timeline
 from mcpsrv.terminal import Terminal
 
 Json = dict[str, Any]
+
+# What looks final must stay so for as long: the operator may see a Secret later than who needs it.
+_DOUBT_SECONDS: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -29,30 +33,31 @@ class Waited:
 async def until(
     kube: Kube, name: str, ends: Callable[[Json], bool | None], seconds: float, terminal: Terminal
 ) -> Waited:
-    """Waits until `ends` says True (as wanted) or False (it will not be), at most so many seconds.
+    """Waits until `ends` says True, or False for a few seconds, at most so many seconds.
 
     Raises:
         NotFoundError: there is no such MCPServer, or it was deleted meanwhile.
 
     """
     began = time.monotonic()
+    loop = asyncio.get_running_loop()
+    last = loop.time() + seconds
     server: Json = {}
     timeline = Timeline()
     told: bool | None = None
-    with terminal.waiting(f"{name}: waiting") as show:
-        try:
-            async with asyncio.timeout(seconds):
-                async for change in kube.changes(SERVERS, [("fieldSelector", f"metadata.name={name}")]):
-                    if change.gone:
-                        raise NotFoundError(f"{name} was deleted meanwhile")
-                    server = change.object
-                    timeline = timeline.seen(server, time.monotonic() - began)
-                    show(_news(name, timeline))
-                    told = ends(server)
-                    if told is not None:
-                        break
-        except TimeoutError:
-            told = None
+    with terminal.waiting(f"{name}: waiting") as show, suppress(TimeoutError):
+        async with asyncio.timeout_at(last) as limit:
+            async for change in kube.changes(SERVERS, [("fieldSelector", f"metadata.name={name}")]):
+                if change.gone:
+                    raise NotFoundError(f"{name} was deleted meanwhile")
+                server, before = change.object, told
+                timeline = timeline.seen(server, time.monotonic() - began)
+                show(_news(name, timeline))
+                told = ends(server)
+                if told:
+                    break
+                if told is None or before is None:
+                    limit.reschedule(last if told is None else min(last, loop.time() + _DOUBT_SECONDS))
     took = time.monotonic() - began
     return Waited(server, bool(told), timeline.ended(took), took)
 

@@ -12,6 +12,9 @@ from mcpsrv.core import cures, state
 Json = dict[str, Any]
 MAX_MOMENTS: Final = 18
 MAX_OUTPUT_LINES: Final = 8
+_GOOD: Final = frozenset(
+    {ConditionType.ACCEPTED, ConditionType.AVAILABLE, ConditionType.VERIFIED, ConditionType.READY}
+)
 # In place of a time.
 _NOW: Final = "now"
 _QUIET_EVENTS: Final = frozenset({"Scheduled", "Pulled", "Killing", "SuccessfulAttachVolume"})
@@ -83,7 +86,7 @@ def _headline(server: Json) -> str:
         count = status.get("toolCount")
         tools = "" if count is None else f", {count} tools"
         restarts = (status.get("recovery") or {}).get("restarts", 0)
-        return f"Ready{tools}, restarted {restarts} times" if restarts else f"Ready{tools}"
+        return f"Ready{tools}, {restarts} restarts so far" if restarts else f"Ready{tools}"
     return f"not Ready, phase {now.phase}: {now.reason}: {now.message}".rstrip(": ")
 
 
@@ -93,12 +96,10 @@ def _server_moments(server: Json) -> Iterator[Moment]:
     if deleted := metadata.get("deletionTimestamp"):
         yield Moment(deleted, "resource", "Terminating", "its deletion was asked for")
     for one in state.status(server).get("conditions") or ():
-        bad = one.get("status") == ("True" if one.get("type") == ConditionType.STALLED else "False")
-        told = f"{one.get('type')} is {one.get('status')}"
-        message = f"{told}: {one['message']}" if one.get("message") else told
-        yield Moment(
-            str(one.get("lastTransitionTime") or ""), "condition", str(one.get("reason", "")), message, bad
-        )
+        # What a condition that is not met says is of now, not of the time when it stopped being met.
+        if one.get("status") == state.ANSWERED and one.get("type") in _GOOD:
+            message = f"{one['type']} is True since then: {one.get('message', '')}".rstrip(": ")
+            yield Moment(str(one.get("lastTransitionTime") or ""), "condition", str(one["reason"]), message)
     if error := state.status(server).get("error"):
         yield Moment(
             str(error.get("time", "")), "error", str(error.get("reason", "")), _error_text(error), bad=True

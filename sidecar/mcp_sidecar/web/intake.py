@@ -23,8 +23,11 @@ REQUEST_SECONDS = 300.0
 """Time for a whole request, however steadily it trickles in."""
 
 _NOBODY = Head(b"", b"", b"", {})
+_NO_PARSER = HttpRequestParser(object())
 _SPACE = b" \t"
 _HEAD_END = b"\r\n\r\n"
+_KNOWN_BYTES = 4096
+"""A head above this size is not kept to know the next one by: there may be thousands of connections."""
 
 
 class Sink(Wire, Protocol):
@@ -39,6 +42,12 @@ class Sink(Wire, Protocol):
 
     def defect(self, error: BaseException | None) -> None:
         """A request met a defect of the relay."""
+
+    def unfinished(self) -> None:
+        """The head of a request came in part."""
+
+    def passed(self) -> None:
+        """The head of a request was found good."""
 
 
 class Phase(Enum):
@@ -56,8 +65,8 @@ class Intake:
     """Reads the requests of one connection. The parser calls back from within `feed`."""
 
     __slots__ = (
-        "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size", "_headers",
-        "_known_head", "_known_size", "_known_text", "_loop", "_moved", "_parser", "_passed",
+        "__weakref__", "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size",
+        "_headers", "_known_head", "_known_size", "_known_text", "_loop", "_moved", "_parser", "_passed",
         "_plain", "_sink", "_unfinished", "_url", "deaf", "phase",
     )  # fmt: skip
 
@@ -100,6 +109,7 @@ class Intake:
         if self.phase is _HEAD:
             # A header is reported when it is whole, so one without end has to be noticed here.
             self._unfinished = self._unfinished + len(data) if self._unfinished >= 0 else 0
+            self._sink.unfinished()
             if self._unfinished > httptext.MAX_HEAD_BYTES:
                 self._too_much_head()
 
@@ -117,6 +127,8 @@ class Intake:
     def _remember(self, data: bytes, head: Head) -> None:
         """Keep the text of a head that passed, if `data` is exactly its request."""
         end = data.find(_HEAD_END) + len(_HEAD_END)
+        if end > _KNOWN_BYTES:
+            return
         if end + (head.length or 0) == len(data):  # with more than one request it would not add up
             self._known_head, self._known_text, self._known_size = head, data[:end], len(data)
 
@@ -206,8 +218,12 @@ class Intake:
         if exchange.refusal is not None:
             if head.awaits_continue or length is None or length > httptext.SKIPPED_BYTES:
                 self._end_with(exchange)
-        elif length is not None and length > self._application.body_limit:
+            return
+        self._sink.passed()
+        if length is not None and length > self._application.body_limit:
             self._too_large()
+        elif length and not exchange.take_body(length):
+            self._no_room()
         elif head.awaits_continue:
             if length != 0 and self._sink.idle:
                 self._sink.write(httptext.CONTINUE)
@@ -220,10 +236,15 @@ class Intake:
             return
         self._moved = self._loop.time()
         self._body_size += len(part)
-        if self._exchange is not None and self._exchange.refusal is None:
+        exchange = self._exchange
+        if exchange is None or exchange.refusal is not None:
+            return
+        if self._body_size > self._application.body_limit:
+            self._too_large()
+        elif exchange.head.length is None and not exchange.take_body(len(part)):
+            self._no_room()
+        else:
             self._body.append(part)
-            if self._body_size > self._application.body_limit:
-                self._too_large()
 
     def on_message_complete(self) -> None:
         """A request is complete."""
@@ -231,8 +252,8 @@ class Intake:
         if self.deaf or exchange is None or not self._plain:
             return
         self.phase = _NONE
-        body, self._body = self._body, []
-        exchange.body = body[0] if len(body) == 1 else b"".join(body)
+        exchange.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body = []
         if not exchange.keep_alive:
             self.deaf = True
         self._sink.enter(exchange)
@@ -254,9 +275,25 @@ class Intake:
         limit = self._application.body_limit
         self.refuse(413, "too_large", f"Content too large: a message may have {limit} bytes")
 
+    def _no_room(self) -> None:
+        self.refuse(503, "busy", "Service unavailable: too many large requests at once, try again later")
+
+    def forget(self) -> None:
+        """The client is gone: what came of a request is dropped, and nothing refers to the connection."""
+        self.deaf = True
+        self._headers, self._body = {}, []
+        self._known_head, self._known_text, self._known_size = _NOBODY, b"", -1
+        if self._exchange is not None:
+            self._exchange.drop_body()
+            self._exchange = None
+        # Left to the collector of cycles, the connections of a flood would stay for long.
+        self._parser = _NO_PARSER
+        del self._sink
+
     def _end_with(self, exchange: Exchange) -> None:
         self._exchange = None
         self._body = []
+        exchange.drop_body()
         self.phase = _NONE
         self.deaf = True
         exchange.keep_alive = False

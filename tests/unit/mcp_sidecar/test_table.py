@@ -1,8 +1,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from mcp_sidecar.core import frames
 from mcp_sidecar.core.sessionid import Signer
+from mcp_sidecar.session import table as table_module
 from mcp_sidecar.session.calls import Call
 from mcp_sidecar.session.clients import Client, Clients
 from mcp_sidecar.session.store import Store
@@ -31,4 +34,19 @@ async def test_everybody_who_waits_for_the_last_call_hears_of_its_end(tmp_path: 
         assert await table.idle(0)
     table.add(number, make_call(client))
     assert not await table.idle(0.01)
+    table.close()
+
+
+async def test_a_later_call_is_looked_after_in_time_though_an_earlier_one_may_take_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_module, "QUIET_SECONDS", 0.03)
+    table, client = CallTable(1, 30), make_client(tmp_path)
+    quiet: asyncio.Queue[Call] = asyncio.Queue()
+    table.on_quiet = quiet.put_nowait
+    for number in (1, 2):  # the first one's limit is all that is left to wait for when the second comes
+        call = make_call(client, number)
+        table.add(table.number(), call)
+        async with asyncio.timeout(2):
+            assert await quiet.get() is call
     table.close()

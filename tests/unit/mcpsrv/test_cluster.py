@@ -169,6 +169,8 @@ def port_forward(error: str = "") -> Handler:
     """A pod's port that answers each message in capitals, as the node's agent frames it."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        if "*/*" not in request.headers.get("Accept", "*/*"):
+            return web.Response(status=406)
         socket = web.WebSocketResponse(protocols=["v4.channel.k8s.io"])
         await socket.prepare(request)
         port = int(request.query["ports"]).to_bytes(2, "little")

@@ -252,6 +252,39 @@ def test_paths_of_the_computer_become_empty_folders_that_the_server_can_use(
     )
 
 
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ({"env": {"URL": "http://localhost:8080/x"}}, "env.URL: localhost is the pod itself"),
+        ({"args": ["p", "redis://:pw@127.0.0.1:6379"]}, "args[1]: 127.0.0.1 is the pod itself"),
+        ({"args": ["p", "--host=host.docker.internal"]}, "args[1]: host.docker.internal is the pod itself"),
+        ({"env": {"DB": "postgres://192.168.1.20/db"}}, "env.DB: 192.168.1.20 is a private address"),
+        ({"env": {"DB": "172.20.0.3"}}, "env.DB: 172.20.0.3 is a private address"),
+        ({"args": ["mcp-remote", "https://mcp.example/mcp"]}, "args[0]: logs in with a browser"),
+    ],
+)
+def test_hosts_that_are_elsewhere_in_a_cluster_are_told_about(raw: Json, told: str) -> None:
+    (message,) = messages(one({"command": "npx", **raw}), Level.WARNING)
+    assert told in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://example.org",
+        "mylocalhost",
+        "8.8.8.8",
+        "1.10.1.2.3",
+        "172.32.0.1",
+        "localhost-tool",
+        "v10.1.2",
+    ],
+)
+def test_other_hosts_and_versions_are_not(text: str) -> None:
+    found = one({"command": "npx", "args": ["p", text], "env": {"A": text}})
+    assert messages(found, Level.WARNING) == []
+
+
 def test_vs_codes_inputs_are_answered_and_hidden_answers_go_to_the_secret() -> None:
     document = {
         "inputs": [

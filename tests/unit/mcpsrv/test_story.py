@@ -71,7 +71,7 @@ def test_a_ready_server_needs_nothing() -> None:
         "Connected", condition("Ready", "True", "Connected"), toolCount=2, recovery={"restarts": 1}
     )
     told = story.tell(Facts(ready))
-    assert (told.ready, told.headline, told.advice) == (True, "Ready, 2 tools, restarted 1 times", ())
+    assert (told.ready, told.headline, told.advice) == (True, "Ready, 2 tools, 1 restarts so far", ())
 
 
 def test_a_status_about_an_older_spec_is_not_ready() -> None:
@@ -108,12 +108,13 @@ def test_containers_that_wait_end_the_story_and_those_that_ended_have_their_plac
 
 
 def test_what_is_told_by_a_condition_and_an_event_appears_once() -> None:
+    ready = server("Connected", condition("Ready", "True", "Connected", "clients are served"))
     event = {
-        "metadata": {}, "reason": "BackoffExhausted", "note": "all retries failed", "type": "Warning",
+        "metadata": {}, "reason": "Connected", "note": "initialised, 2 tools", "type": "Normal",
         "eventTime": "2026-01-01T10:00:05.400Z", "regarding": {"kind": "MCPServer", "name": "demo"},
     }  # fmt: skip
-    told = story.tell(Facts(FAILED, events=(event,)))
-    assert [moment.reason for moment in told.moments].count("BackoffExhausted") == 1
+    told = story.tell(Facts(ready, events=(event,)))
+    assert [moment.reason for moment in told.moments] == ["Created", "Connected"]
 
 
 def test_a_long_story_is_cut_at_its_beginning() -> None:
@@ -127,8 +128,8 @@ def test_a_long_story_is_cut_at_its_beginning() -> None:
     told = story.tell(Facts(FAILED, events=events))
     assert len(told.moments) == story.MAX_MOMENTS
     assert told.moments[-1].reason == "R39"
-    # The failure is told by a condition and by the error: once.
-    assert told.omitted == 40 + 4 - story.MAX_MOMENTS
+    # Beside them: that it was made, that it is accepted, and the error.
+    assert told.omitted == 40 + 3 - story.MAX_MOMENTS
 
 
 def test_every_reason_of_the_api_has_a_word_on_what_to_do() -> None:

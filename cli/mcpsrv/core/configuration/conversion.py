@@ -1,6 +1,6 @@
 """A whole configuration as manifests, with a note on everything that is not as it was."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +11,8 @@ from mcpsrv.core.configuration import (
     names,
     placeholders,
     programs,
+    reach,
+    secrecy,
     secretwords,
 )
 from mcpsrv.core.configuration.entry import Configuration, Entry, Input
@@ -18,6 +20,8 @@ from mcpsrv.core.configuration.launch import Launch, Level, Note, UnsupportedErr
 from mcpsrv.core.configuration.placeholders import Answers, Value
 
 Json = dict[str, Any]
+# Shorter values would blot out half of a sentence.
+_MASKED_LENGTH: Final = 4
 # Variables that describe the computer, not the server.
 _COMPUTERS: Final = frozenset(
     [
@@ -80,9 +84,16 @@ def _imported(entry: Entry, name: str, options: Options, inputs: Mapping[str, In
         launch = _launch(entry, options.answers, inputs)
         parted = secretwords.part(_translated(launch, options))
     except UnsupportedError as error:
-        return Imported(entry.name, name, notes=(*before, error.note))
+        return Imported(entry.name, name, notes=_masked((*before, error.note), ()))
     objects = manifests.objects(name, options.namespace, parted)
-    return Imported(entry.name, name, objects, tuple(parted.secrets), (*before, *parted.launch.notes))
+    notes = _masked((*before, *parted.launch.notes), parted.secrets.values())
+    return Imported(entry.name, name, objects, tuple(parted.secrets), notes)
+
+
+def _masked(notes: Iterable[Note], secrets: Iterable[str]) -> tuple[Note, ...]:
+    """The notes without what is secret: they quote paths and words of the file."""
+    values = [value for value in secrets if len(value) >= _MASKED_LENGTH]
+    return tuple(Note(one.field, secrecy.masked(one.message, values), one.level) for one in notes)
 
 
 def _check_stdio(entry: Entry) -> None:
@@ -141,7 +152,7 @@ def _empty(entry: Entry, name: str) -> Note:
 
 def _translated(launch: Launch, options: Options) -> Launch:
     """In the words of a container."""
-    launch = programs.plain(launch)
+    launch = reach.told(programs.plain(launch))
     if programs.is_engine(launch):
         return dockerrun.image(launch, options.commands.get(launch.name, ()))
     return programs.known(localpaths.translated(launch))

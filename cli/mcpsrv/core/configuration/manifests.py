@@ -21,7 +21,8 @@ def objects(name: str, namespace: str, parted: Parted) -> tuple[Json, ...]:
     }
     if not parted.secrets:
         return (server,)
-    return (_secret(name, namespace, dict(parted.secrets)), server)
+    keys = names.keys(parted.secrets)
+    return (_secret(name, namespace, {keys[key]: value for key, value in parted.secrets.items()}), server)
 
 
 def _metadata(name: str, namespace: str) -> Json:
@@ -40,9 +41,10 @@ def _secret(name: str, namespace: str, values: dict[str, str]) -> Json:
 
 def _spec(name: str, parted: Parted) -> Json:
     launch = parted.launch
+    keys = names.keys(parted.secrets)
     env: list[Json] = [
-        {"name": key, "valueFrom": {"secretKeyRef": {"name": names.secret(name), "key": key}}}
-        for key in parted.secrets
+        {"name": variable, "valueFrom": {"secretKeyRef": {"name": names.secret(name), "key": keys[variable]}}}
+        for variable in parted.secrets
     ]
     env += [{"name": key, "value": escaped(value.text)} for key, value in launch.env.items()]
     found = {

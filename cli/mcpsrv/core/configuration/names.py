@@ -34,6 +34,15 @@ def secret(server: str) -> str:
     return f"env-{server}" if server.startswith(_OPERATORS) else f"{server}-env"
 
 
+def keys(variables: Iterable[str]) -> Mapping[str, str]:
+    """A legal and distinct key of a Secret for each variable; most keep their name."""
+    found: dict[str, str] = {}
+    for name in variables:
+        key = re.sub(r"[^-._a-zA-Z0-9]", "_", name)
+        found[name] = key if key not in found.values() else f"{key}.{len(found)}"
+    return found
+
+
 def variable(text: str) -> str:
     """A name of an environment variable close to this text."""
     name = re.sub(r"[^A-Z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).upper()).strip("_")

@@ -6,6 +6,7 @@ counts as secret.
 
 import itertools
 import re
+from collections.abc import Iterable
 from typing import Final
 
 
@@ -67,6 +68,7 @@ _FORMATS: Final = tuple(
     )
 )
 _RANDOM: Final = re.compile(r"^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+_=-]{32,}$")
+_DOTS: Final = "…"
 _PLAIN: Final = re.compile(r"(?i)^(?:true|false|yes|no|on|off|null|none|)$")
 
 
@@ -80,6 +82,15 @@ def reason(name: str, value: str) -> str:
     if _RANDOM.match(value):
         return "its value looks like a long random value"
     return _by_name(name, value)
+
+
+def masked(text: str, values: Iterable[str] = ()) -> str:
+    """The text for people: these values, and all that looks like a secret, are replaced by dots."""
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        text = text.replace(value, _DOTS)
+    for _, pattern in _FORMATS:
+        text = pattern.sub(_DOTS, text)
+    return text
 
 
 def _by_name(name: str, value: str) -> str:

@@ -21,6 +21,8 @@ SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
 
 # Methods whose subject stands in a header, and the param that names it.
 NAMED: Mapping[str, str] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# Methods of an extension: the header may be missing, but must not say anything else.
+_NAMED_BY_EXTENSIONS = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,11 @@ def _check_headers(frame: frames.Frame, version: Any, given: Mapping[bytes, byte
         raise _mismatch("MCP-Protocol-Version", "the revision in params._meta")
     if headers.text(given.get(b"mcp-method")) != frame.method:
         raise _mismatch("Mcp-Method", "the method")
-    name = NAMED.get(frame.method)
+    said = given.get(b"mcp-name")
+    optional = _NAMED_BY_EXTENSIONS.get(frame.method) if said is not None else None
+    name = NAMED.get(frame.method, optional)
     subject = frame.params.get(name) if name else None
-    if subject is not None and headers.decoded(given.get(b"mcp-name")) != subject:
+    if subject is not None and headers.decoded(said) != subject:
         raise _mismatch("Mcp-Name", f"params.{name}")
 
 

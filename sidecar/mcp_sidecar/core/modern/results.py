@@ -13,7 +13,8 @@ RESOURCE_NOT_FOUND = -32002
 _TYPE, _TTL, _SCOPE = "resultType", "ttlMs", "cacheScope"
 _COMPLETE: Mapping[str, bytes] = {_TYPE: b'"complete"'}
 _FRESH: Mapping[str, bytes] = {_TTL: b"0", _SCOPE: b'"private"'}
-_BEGIN = re.compile(rb'"result"\s*:\s*\{(\s*\})?')
+_BEGIN = re.compile(rb'"result"\s*:\s*\{')
+_SPACE = re.compile(rb"\s*")
 _ASKS = b'"input_required"'
 
 
@@ -23,7 +24,7 @@ def completed(data: Line, method: str, info: Any) -> Line:
     `info` is the server's identity. A large result is not read: it only gets what can stand in front.
     """
     wanted = {**_COMPLETE, **(_FRESH if method in methods.CACHEABLE else {})}
-    if len(data) > frames.TRUSTED_BYTES:
+    if len(data) > frames.TRUSTED_BYTES and frames.big_answer(data) is not None:
         return _opened(data, wanted)
     text = bytes(data)
     result = jsontext.loads(text)["result"]
@@ -45,8 +46,10 @@ def _opened(data: Line, wanted: Mapping[str, bytes]) -> Line:
     if found is None:
         return data
     added = b",".join(b'"%b":%b' % (name.encode(), raw) for name, raw in wanted.items())
-    start = found.start() + found[0].index(b"{") + 1
-    comma = b"" if found[1] is not None else b","
+    start = found.end()
+    space = _SPACE.match(data, start)
+    empty = space is not None and data[space.end() : space.end() + 1] == b"}"
+    comma = b"" if empty else b","
     return b"".join((memoryview(data)[:start], added, comma, memoryview(data)[start:]))
 
 

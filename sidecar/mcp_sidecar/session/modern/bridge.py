@@ -212,7 +212,7 @@ class Bridge:
             del caller.questions[number]
             asked = self._shared.asked.pop(number, None)
             if asked is not None:
-                self._shared.send(frames.result(asked.raw_id, answers[str(number)]))
+                self._shared.say(frames.result(asked.raw_id, answers[str(number)]))
 
     def _leave(self, caller: Answerer) -> None:
         del self._parked[caller.key]
@@ -234,7 +234,7 @@ class Bridge:
         for number in caller.questions:
             asked = self._shared.asked.pop(number, None)
             if asked is not None:
-                self._shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
+                self._shared.say(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
         caller.questions.clear()
 
     def close(self) -> None:

@@ -158,10 +158,10 @@ class Sessions:
         questions = wish.get("inputRequests") or {}
         inquiry = Inquiry(call, self._shared.table.number(), wish.get("requestState"))
         self._shared.table.add(inquiry.number, call)
-        if call.rounds > MAX_ROUNDS or not isinstance(questions, Mapping):
-            self._fail(
-                inquiry, "asks for more without end" if questions else "asks for nothing that is known"
-            )
+        if not isinstance(questions, Mapping):
+            self._fail(inquiry, "asks for nothing that is known")
+        elif call.rounds > MAX_ROUNDS:
+            self._fail(inquiry, "asks for more without end")
         elif not questions:
             pause = _PAUSES[min(call.rounds, len(_PAUSES)) - 1]
             self._loop.call_later(pause, self._repeat, inquiry)
