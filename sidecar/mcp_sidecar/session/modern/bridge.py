@@ -25,6 +25,7 @@ PARKED_SECONDS = 120.0
 """Time for a client to come back with its answers. Meanwhile nobody else can be asked anything."""
 MAX_QUESTIONS = 64
 """Of one call at a time."""
+MAX_QUESTIONS_BYTES = 4 * 1024 * 1024
 
 
 class Answerer(Caller):
@@ -50,6 +51,8 @@ class Answerer(Caller):
         if asked is None or asked.method not in methods.MAY_ASK or len(self.questions) >= MAX_QUESTIONS:
             return False
         params = members.value(frame.data, "params") if frame.params else b"{}"
+        if sum(map(len, self.questions.values())) + len(params) > MAX_QUESTIONS_BYTES:
+            return False
         self.questions[number] = b'{"method":%b,"params":%b}' % (jsontext.dumps(frame.method), params)
         self.on_question()
         return True
@@ -85,8 +88,10 @@ class ParkedCall(Call):
 
     __slots__ = ("outcome_of",)
 
-    def __init__(self, call: Call, frame: frames.Frame) -> None:
-        super().__init__(call.client, frame, call.started, sse=False)
+    def __init__(self, call: Call) -> None:
+        # Not the request itself: it may be large, and is not needed any more.
+        name = frames.Frame(frames.REQUEST, call.raw_id, call.method, call.id, {}, 0, len(call.raw_id))
+        super().__init__(call.client, name, call.started, sse=False)
         self.outcome_of: Callable[[Call], None] | None = None
         """Ends another call as this one was ended; None: it was not."""
 
@@ -147,7 +152,7 @@ class Bridge:
         caller.call = call
 
         def soon() -> None:
-            self._loop.call_soon(self._park, caller, frame)  # with all questions of the same moment
+            self._loop.call_soon(self._park, caller)  # with all questions of the same moment
 
         caller.on_question = soon
         return call
@@ -163,13 +168,13 @@ class Bridge:
 
     # Calls that wait for their client.
 
-    def _park(self, caller: Answerer, frame: frames.Frame) -> None:
+    def _park(self, caller: Answerer) -> None:
         """Answer the request with the server's questions."""
         call = caller.call
         number = caller.calls.get(call.id) if call is not None else None
         if call is None or number is None or not caller.questions:
             return
-        caller.call, caller.parked = None, ParkedCall(call, frame)
+        caller.call, caller.parked = None, ParkedCall(call)
         self._shared.table.exchange(number, caller.parked)
         self._shared.table.unlimit(number)
         self._parked[caller.key] = caller
