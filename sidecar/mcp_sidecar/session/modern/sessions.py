@@ -45,9 +45,8 @@ class SessionCall(Call):
             if wish is not None:
                 self.sessions.inquire(self, wish)
                 return
-            plain = results.plain(line, self.method)
-            if plain is not line:
-                line, (start, end) = plain, results.moved(plain)
+            plain = results.plain(results.Answer(line, start, end), self.method)
+            line, start, end = plain.data, plain.start, plain.end
         super().answered(line, start, end, failed)
 
     def finish(self, answer: Parts, outcome: str) -> None:
@@ -133,11 +132,22 @@ class Sessions:
 
     def _send(self, call: SessionCall, frame: frames.Frame, number: int, more: Mapping[str, bytes]) -> bool:
         client = call.client
-        entries = envelope.of(client.declared, client.info, self._level(client))
+        entries = self._entries(client)
         data = envelope.wrapped(frame.data, frame.params, entries)
         if more:
             data = members.edited(data, ("params",), put=more)
         return self._shared.send(self._outbound.rewritten(frame, data, number, call))
+
+    def _entries(self, client: Client) -> dict[str, bytes]:
+        """The client's envelope; its larger part is written once."""
+        if client.envelope is None:
+            client.envelope = envelope.texts(envelope.of(client.declared, client.info))
+        level = self._level(client)
+        return (
+            client.envelope
+            if level is None
+            else {**client.envelope, envelope.LEVEL_KEY: b'"%b"' % level.encode()}
+        )
 
     def _level(self, client: Client) -> str | None:
         if "logging" not in self._shared.capabilities:
