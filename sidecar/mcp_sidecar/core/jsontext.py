@@ -10,7 +10,7 @@ import codecs
 import json
 import json.scanner
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _DECODER = json.JSONDecoder()
@@ -162,6 +162,27 @@ def replace(data: bytes, raw: bytes, *path: str) -> bytes:
     return data[:start] + raw + data[end:]
 
 
+def keys(data: bytes, *path: str) -> list[str]:
+    """The names of an object's members as they were written, repeated ones too."""
+    text = data.decode()
+    start = span(text, *path)[0] if path else _skip(text, 0)
+    return [key for key, _, _ in _members(text, start)]
+
+
+def items(data: bytes, *path: str) -> list[bytes]:
+    """The items of an array as they were written."""
+    text = data.decode()
+    position = _skip(text, span(text, *path)[0] + 1)
+    found = []
+    while text[position] != "]":
+        _, end = _DECODER.raw_decode(text, position)
+        found.append(text[position:end].encode())
+        position = _skip(text, end)
+        if text[position] == ",":
+            position = _skip(text, position + 1)
+    return found
+
+
 def _skip(text: str, position: int) -> int:
     found = _SPACE.match(text, position)
     return position if found is None else found.end()
@@ -169,16 +190,23 @@ def _skip(text: str, position: int) -> int:
 
 def _member(text: str, start: int, wanted: str) -> tuple[int, int]:
     """The span of a member's value; of several members of one name the last counts, as for every parser."""
-    position, result = _skip(text, start + 1), None
+    result = None
+    for key, value, end in _members(text, start):
+        if key == wanted:
+            result = (value, end)
+    if result is None:
+        raise KeyError(wanted)
+    return result
+
+
+def _members(text: str, start: int) -> Iterator[tuple[str, int, int]]:
+    """Name and span of the value of each member of the object that begins here."""
+    position = _skip(text, start + 1)
     while text[position] == '"':
         key, position = _DECODER.raw_decode(text, position)
         value = _skip(text, _skip(text, position) + 1)
         _, end = _DECODER.raw_decode(text, value)
-        if key == wanted:
-            result = (value, end)
+        yield key, value, end
         position = _skip(text, end)
         if text[position] == ",":
             position = _skip(text, position + 1)
-    if result is None:
-        raise KeyError(wanted)
-    return result

@@ -8,7 +8,8 @@ from mcp_sidecar import log
 from mcp_sidecar.core import attribution, frames, jsontext, lines, methods
 from mcp_sidecar.core.document import cut
 from mcp_sidecar.core.lines import Line, Oversized
-from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.core.toolfilter import ToolFilter
+from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.modern.bridge import Answerer
 from mcp_sidecar.session.shared import MAX_ASKED, Asked, Shared
@@ -128,7 +129,20 @@ class Inbound:
         if call is None:
             self._shared.metrics.count("mcp_relay_messages_dropped", "late_answer")
             return
+        if self._shared.tools is not None and call.method == "tools/list" and not failed:
+            self._answer_list(call, self._shared.tools, line)
+            return
         call.answered(line, start, end, failed)
+
+    def _answer_list(self, call: Call, tools: ToolFilter, line: Line) -> None:
+        """Without the tools that are not for clients; a list that cannot be read is told to nobody."""
+        try:
+            answer = frames.parse(tools.answer(bytes(line)))
+        except (jsontext.JsonError, frames.FrameError) as error:
+            text = f"The server's list of tools cannot be read: {error}"
+            call.refuse(RefusedError(frames.SERVER_ERROR, text), "error")
+            return
+        call.answered(answer.data, answer.start, answer.end, failed=False)
 
     def _request(self, frame: frames.Frame) -> None:
         shared = self._shared
@@ -179,9 +193,10 @@ class Inbound:
     def _progress(self, frame: frames.Frame) -> None:
         number = frames.own_id(frame.params.get("progressToken"))
         call = self._table.get(number) if number is not None else None
-        if call is None or call.token is None:
+        if number is None or call is None or call.token is None:
             self._dropped("progress_without_call")
             return
+        self._table.progressed(number)
         data = jsontext.replace(frame.data, call.token, "params", "progressToken")
         if not call.tell((data,)):
             self._dropped("no_stream")

@@ -6,7 +6,7 @@ at now and then by `check`, instead of by a timer for every request.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -44,6 +44,8 @@ class Site:
     closing: bool = False
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last connection of a closing port is gone."""
+    traffic: Counter[str] = field(default_factory=Counter)
+    """Bytes that came in and went out."""
 
     def __post_init__(self) -> None:
         """Make room for messages as large as the application takes."""
@@ -105,6 +107,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the client."""
+        self._site.traffic["in"] += len(data)
         self._intake.feed(data)
 
     def eof_received(self) -> None:
@@ -229,6 +232,7 @@ class Connection(asyncio.Protocol):
     def write(self, data: Data) -> None:
         """Send bytes; nothing happens when the client is gone."""
         if self._transport is not None:
+            self._site.traffic["out"] += len(data)
             self._transport.write(data)
 
     def abort(self) -> None:

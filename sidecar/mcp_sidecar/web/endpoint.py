@@ -149,7 +149,8 @@ class Endpoint:
             return None
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
-            exchange.reply(Reply(404, self._relay.session_gone(raw_id)))
+            gone = self._relay.session_gone()
+            exchange.reply(Reply(gone.status, gone.body(raw_id)))
         head.memo = client
         return client
 
@@ -159,7 +160,7 @@ class Endpoint:
             self._stateless.post(exchange)
             return
         try:
-            frame = frames.parse(exchange.body)
+            frame = self._relay.shared.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))

@@ -38,7 +38,7 @@ class StatelessEndpoint:
         """Serve one message."""
         version = exchange.head.headers.get(b"mcp-protocol-version", b"")
         try:
-            frame = frames.parse(exchange.body)
+            frame = self._relay.shared.parse(exchange.body)
         except frames.FrameError as error:
             self._count("invalid")
             reply = frames.error(error.raw_id, error.code, str(error))
