@@ -187,11 +187,13 @@ async def test_a_call_is_not_repeated_that_there_was_no_room_to_keep(make_pod: A
     pod = await make_pod("stateless", protocol="Modern", max_message_bytes=4000)
     await pod.until("Connected")
     client = await pod.connected(capabilities={"roots": {}})
-    sleeping = [asyncio.create_task(client.call("sleep", seconds=1, x="x" * 3500)) for _ in range(2)]
+    sleeping = [asyncio.create_task(client.call("sleep", n, seconds=30, x="x" * 3500)) for n in (1, 2)]
     await pod.in_flight(2)
     error = (await client.call("ask", x="x" * 3500))["error"]
     assert error["message"] == "MCP server 'demo' asks for more, but the call is too large to be repeated"
-    assert all("result" in answer for answer in await asyncio.gather(*sleeping))
+    for number in (1, 2):
+        await client.notify("notifications/cancelled", requestId=number)
+    assert all("error" in answer for answer in await asyncio.gather(*sleeping))
     assert "result" in await client.call("ask", x="x" * 3500, questions={})
 
 

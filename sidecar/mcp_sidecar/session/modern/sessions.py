@@ -194,7 +194,7 @@ class Sessions:
         call.rounds += 1
         questions = wish.get("inputRequests") or {}
         inquiry = Inquiry(call, self._shared.table.number(), wish.get("requestState"))
-        self._shared.table.add(inquiry.number, call)
+        self._shared.table.again(inquiry.number, call)
         if not isinstance(questions, Mapping):
             self._fail(inquiry, "asks for nothing that is known")
         elif call.rounds > MAX_ROUNDS or len(questions) > MAX_QUESTIONS:
