@@ -96,9 +96,11 @@ def _as_error(found: Failure, previous: ServerError | None) -> ServerError:
 def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
     previous = seen.status.recovery or RecoveryStatus()
     budget = plan.budget
-    had_pod = seen.status.session is not None and seen.status.session.epoch > 0
+    known = seen.status.session.epoch if seen.status.session is not None else 0
     # A pod that only waited, for a Secret perhaps, was no server that restarts.
-    replaced = had_pod and plan.create_epoch is not None and (seen.pod is None or seen.pod.started)
+    replaced = known > 0 and plan.create_epoch is not None and (seen.pod is None or seen.pod.started)
+    # An operator may have ended between making a pod and writing that down.
+    untold = known > 0 and any(pod.epoch > known for pod in seen.pods)
     restored = seen.status.phase is Phase.RECONNECTING and plan.phase is Phase.CONNECTED
     return RecoveryStatus(
         action=plan.action,
@@ -106,7 +108,7 @@ def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
         attempt=min(budget.failures, seen.spec.recovery.max_retries),
         max_retries=seen.spec.recovery.max_retries,
         next_attempt_time=budget.next_attempt,
-        restarts=previous.restarts + (1 if replaced else 0),
+        restarts=previous.restarts + replaced + untold,
         reconnects=previous.reconnects + (1 if restored else 0),
         consecutive_failures=budget.failures,
         config_hash=budget.config_hash,
