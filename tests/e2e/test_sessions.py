@@ -23,7 +23,7 @@ async def test_callers_of_a_tool_that_hangs_hear_so_in_time_and_others_go_on(ser
         assert await other.call("echo", text="not held up") == "not held up"
     for call in calls:
         with pytest.raises(
-            RpcError, match="^MCP tool 'sleep' on server 'hanging' timed out after 3 seconds$"
+            RpcError, match=r"^MCP tool 'sleep' on server 'hanging' timed out after 3 seconds$"
         ):
             await call
     assert 3 <= time.monotonic() - began < 10
