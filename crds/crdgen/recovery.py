@@ -30,7 +30,7 @@ When the API server refuses the pod, its Service, its Secret or the deletion of 
 counts, with one attempt per retry: Pod Security, a webhook, a ResourceQuota, a LimitRange, a missing right of
 the operator, an invalid value (error phase `Admission`; the message names the object). A pod that runs goes
 on meanwhile. Three refusals cost nothing: a quota that only the predecessor's pod still fills (its end is
-waited for), a RuntimeClass that does not exist (error phase `Sandbox` at once, then a look every {sandbox} s),
+waited for), a RuntimeClass that does not exist (error phase `Sandbox` at once, then one look in {sandbox} s),
 and a namespace that is being deleted.
 
 A spec without `command` leaves it to the image. Before such a pod is made, the image's registry is asked
@@ -72,7 +72,7 @@ minutes, and longer when the registry is away: recovery does not depend on it.
 A lost API server changes nothing: nothing is deleted, no status is rewritten, and what failed is tried
 again after a growing delay of at most a minute. A second operator that runs by accident with other
 settings cannot replace pods without pause: a pod younger than {calm} s is not replaced for a change, so that
-changes which follow each other are taken together; only what was missing when it was made is taken up at once.
+changes which follow each other are taken together; what was missing when it was made is taken up at once.
 
 ## What clients notice
 
