@@ -86,16 +86,16 @@ attack: $(VENV)/.ready ## attacks on server pods, relay and operator, each with 
 	@echo "==> attacks, three files at a time"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e/attack --e2e -q -n 3 --dist loadfile
 
-# SEED=N repeats the order of an earlier run, which told its seed; FAULTS=N is how many.
-CHAOS := PYTHONPATH=tests/chaos:tests/cluster:tests/e2e/support $(BIN)/python -m chaoskit $(if $(SEED),--seed $(SEED))
+# The long form takes another order each time and tells its seed; SEED=N repeats one.
+CHAOS := PYTHONPATH=tests/chaos:tests/cluster:tests/e2e/support $(BIN)/python -m chaoskit
 
 chaos-short: $(VENV)/.ready ## each kind of fault once, while clients call, against the running cluster: 3 minutes
 	@echo "==> faults, the short form"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) --short --json build/chaos-short.json
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) --short --seed $(or $(SEED),1) --json build/chaos-short.json
 
 chaos: $(VENV)/.ready ## 200 faults in random order, while clients call (SEED=N, FAULTS=N); report in build/chaos.json
 	@echo "==> faults, the long form"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) $(if $(FAULTS),--faults $(FAULTS)) --json build/chaos.json
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) --json build/chaos.json
 
 bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
 	@mkdir -p build

@@ -71,6 +71,27 @@ minutes, and longer when the registry is away: recovery does not depend on it.
 A lost API server changes nothing: nothing is deleted, no status is rewritten, and what failed is tried
 again after a growing delay of at most a minute. A second operator that runs by accident with other
 settings cannot replace pods without pause: a pod younger than {calm} s is not replaced for its template.
+
+## What clients notice
+
+| What happens | Open calls | Later calls |
+|---|---|---|
+| the relay restarts | break; the outcome is unknown | answered once it is back, by the same process |
+| the pod is recreated | answered at once: outcome unknown, no replay | wait for it, 30 s at most |
+| `callTimeoutSeconds` pass | error; the server is told; a late answer is dropped | unaffected |
+
+A restart of the relay ends no session of a client; subscriptions and log levels stay, too. When the server
+got a new process, `session.onServerRestart` says what becomes of the sessions opened with an earlier one:
+
+- `Resume` (default): they go on. The session id itself says, signed, which revision and which client
+  capabilities were agreed on, so the new pod's relay needs no memory of it. Lost with the pod: subscriptions
+  to resources, log levels, the order of use, and which sessions had ended (the id of one that was deleted
+  works again). Clients get the `list_changed` notifications that the server declares, and so read again.
+- `Expire`: their next request gets 404 with JSON-RPC error -32000 and `data: {{"reason":
+  "session_not_found", "action": "reinitialize_and_replay_once", "server_uptime_seconds": N}}`. N younger than
+  the session means such a restart; older means idleness (`idleTimeoutSeconds`) or capacity (`maxClients`).
+
+Which process a session was opened with is known by its incarnation, whatever the clocks say.
 """
 
 

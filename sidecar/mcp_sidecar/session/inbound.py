@@ -194,9 +194,10 @@ class Inbound:
     def _progress(self, frame: frames.Frame) -> None:
         number = frames.own_id(frame.params.get("progressToken"))
         call = self._table.get(number) if number is not None else None
-        if call is None or call.token is None:
+        if number is None or call is None or call.token is None:
             self._dropped("progress_without_call")
             return
+        self._table.progressed(number)
         data = jsontext.replace(frame.data, call.token, "params", "progressToken")
         if not call.tell((data,)):
             self._dropped("no_stream")

@@ -244,12 +244,10 @@ class Outbound:
             frames.notification("notifications/cancelled", {"requestId": number, "reason": reason})
         )
 
-    def _timed_out(self, number: int, call: Call) -> None:
+    def _timed_out(self, number: int, call: Call, seconds: float) -> None:
         settings = self._shared.settings
         what = f"tool '{call.subject}'" if call.method == "tools/call" else f"request '{call.method}'"
-        text = (
-            f"MCP {what} on server '{settings.server_name}' timed out after {settings.call_timeout:g} seconds"
-        )
+        text = f"MCP {what} on server '{settings.server_name}' timed out after {seconds:g} seconds"
         self._tell_cancelled(number, text)
         call.refuse(RefusedError(frames.TIMED_OUT, text), "timeout")
 

@@ -23,12 +23,13 @@ from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.session.store import Store
 from mcp_sidecar.session.table import CallTable
 from mcp_sidecar.session.upstream import Upstream
-from mcp_sidecar.settings import Settings
+from mcp_sidecar.settings import EXPIRE, Settings
 
 _COUNTED = frozenset({*methods.REQUESTS, modern.DISCOVER, modern.LISTEN})
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
+_NOT_FOUND = 404
 _CONNECTED = State.CONNECTED  # see core/frames.py
 
 
@@ -38,9 +39,10 @@ class Relay:
     def __init__(self, settings: Settings) -> None:
         store = Store(settings.state_dir)
         signer = Signer(settings.signing_key, settings.server_uid)
-        clients = Clients(signer, store, settings.max_clients, settings.idle_timeout)
+        expire = settings.on_server_restart == EXPIRE
+        clients = Clients(signer, store, settings.max_clients, settings.idle_timeout, expire=expire)
         board = Board(lambda: store.handshakes, lambda: len(clients))
-        table = CallTable(store.starts, settings.call_timeout)
+        table = CallTable(store.starts, settings.call_timeout, settings.max_call)
         self.settings = settings
         self.metrics = Metrics()
         self.shared = Shared(settings, self.metrics, store, table, clients, board)
@@ -102,14 +104,16 @@ class Relay:
         client.last_used = self._loop.time()
         return not client.ended
 
-    def session_gone(self, raw_id: bytes) -> bytes:
-        """The body of the 404 for a session that does not exist (any more)."""
+    def session_gone(self) -> RefusedError:
+        """The refusal of a session that does not exist (any more)."""
         data = {
             "reason": "session_not_found",
             "action": "reinitialize_and_replay_once",
             "server_uptime_seconds": int(self.upstream.uptime),
         }
-        return frames.error(raw_id, frames.SERVER_ERROR, "Session not found. Please reinitialize.", data)
+        log.event("session_not_found", serverUptimeSeconds=data["server_uptime_seconds"])
+        text = "Session not found. Please reinitialize."
+        return RefusedError(frames.SERVER_ERROR, text, data, _NOT_FOUND)
 
     @property
     def open(self) -> bool:
@@ -132,8 +136,8 @@ class Relay:
             RefusedError: the request gets an error at once.
 
         """
-        if client.ended:
-            raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        if client.ended:  # while the call waited
+            raise self.session_gone()
         self.shared.check_tool(frame)
         if self.shared.modern:
             return self.sessions.request(client, frame, sse=sse)
@@ -174,8 +178,7 @@ class Relay:
 
     def _client_restored(self, client: Client) -> None:
         """A session from before this process: what the client knows of the server may be out of date."""
-        process = self.shared.board.facts.process
-        if process is not None and client.created_ms / 1000 < process.start_time:
+        if self.shared.clients.of_another_process(client):
             for method in methods.list_changed(self.shared.capabilities):
                 client.list_changed(method, frames.notification(method))
 

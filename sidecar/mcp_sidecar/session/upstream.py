@@ -239,6 +239,7 @@ class Upstream:
             self.masker.ask([problem.message], lambda found: self._refused(incarnation, problem, found))
             return
         store.finish(read.answer, time.time())
+        self.shared.clients.process_changed()
         self._ready(read.answer, store.since, adopted=False)
         self._outage.over()
         self._outbound.replay_interests()

@@ -148,7 +148,8 @@ class Endpoint:
             return None
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
-            exchange.reply(Reply(404, self._relay.session_gone(raw_id)))
+            gone = self._relay.session_gone()
+            exchange.reply(Reply(gone.status, gone.body(raw_id)))
         head.memo = client
         return client
 

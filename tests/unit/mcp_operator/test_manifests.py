@@ -163,6 +163,21 @@ def test_tools_find_writable_places_and_the_users_variables_win() -> None:
     assert found["UV_CACHE_DIR"].startswith("/home/mcp")
 
 
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        ({}, {}),
+        ({"maxCallSeconds": 0, "onServerRestart": "Resume"}, {}),
+        ({"maxCallSeconds": 600}, {"MCP_RELAY_MAX_CALL_SECONDS": "600"}),
+        ({"onServerRestart": "Expire"}, {"MCP_RELAY_ON_SERVER_RESTART": "Expire"}),
+    ],
+)
+def test_the_relay_is_told_what_is_no_default(session: Json, told: Json) -> None:
+    found = {item["name"]: item["value"] for item in relay(session=session)["env"]}
+    names = {"MCP_RELAY_MAX_CALL_SECONDS", "MCP_RELAY_ON_SERVER_RESTART"}
+    assert {name: found[name] for name in names & found.keys()} == told
+
+
 def test_only_values_that_stand_in_the_resource_are_shown_in_stderr() -> None:
     names = environment.plain_names(
         spec(

@@ -9,6 +9,7 @@ from mcp_operator.core.api.conditions import (
     ConditionStatus,
     ConditionType,
     EgressClass,
+    OnServerRestart,
     Phase,
     Protocol,
     Reason,
@@ -23,7 +24,7 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
-from mcp_operator.core.api.spec import MCPServerSpec
+from mcp_operator.core.api.spec import MCPServerSpec, Session
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
 
@@ -42,8 +43,10 @@ __all__ = [
     "ErrorPhase",
     "MCPServerSpec",
     "MCPServerStatus",
+    "OnServerRestart",
     "Phase",
     "Protocol",
     "Reason",
     "RecoveryAction",
+    "Session",
 ]

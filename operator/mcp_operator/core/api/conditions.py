@@ -196,6 +196,15 @@ class AuthType(StrEnum):
     """Everyone who reaches the Service is served."""
 
 
+class OnServerRestart(StrEnum):
+    """What becomes of clients' sessions with a new server process (`spec.session.onServerRestart`)."""
+
+    RESUME = "Resume"
+    """They go on; clients are told to read the lists again."""
+    EXPIRE = "Expire"
+    """Their next request gets 404, upon which a client initialises anew."""
+
+
 class Protocol(StrEnum):
     """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
 

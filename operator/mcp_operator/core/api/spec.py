@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
-from mcp_operator.core.api.conditions import AuthType, EgressClass, Protocol
+from mcp_operator.core.api.conditions import AuthType, EgressClass, OnServerRestart, Protocol
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
@@ -83,9 +83,18 @@ class Session(Model):
     call_timeout_seconds: Annotated[int, Field(ge=1, le=DAY)] = 30
     """Seconds until a call that the server does not answer ends with an error and is cancelled. Default 30,
     at most 86400."""
+    max_call_seconds: Annotated[int, Field(ge=0, le=DAY)] = 0
+    """Seconds that a call which reports progress may take in all: each progress notification gives it
+    `callTimeoutSeconds` again, up to this limit. Up to `callTimeoutSeconds`, progress extends nothing.
+    Default 0, at most 86400."""
     idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
     """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
     hours), at most 2592000."""
+    on_server_restart: OnServerRestart = OnServerRestart.RESUME
+    """What becomes of clients' sessions when the server got a new process, which knows nothing of them.
+    Resume: they go on, and clients are told to read the lists again; subscriptions to resources and log
+    levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
+    servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
     max_clients: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
     most 100000."""

@@ -1,6 +1,7 @@
 """A pod without Kubernetes: the real launcher as a process, the relay in this process or in its own."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -56,6 +57,10 @@ class Pod:
             "admin_port": self.admin_port,
         }
         self.settings = Settings(**(chosen | settings))
+
+    def configure(self, **changes: Any) -> None:
+        """Change settings before the relay starts."""
+        self.settings = dataclasses.replace(self.settings, **changes)
 
     @property
     def url(self) -> str:
