@@ -53,13 +53,13 @@ class Tokens:
             self._valid, self._expected = found, _headers(found)
             log.event("tokens_changed", valid=len(found))
 
-    def _stamp(self) -> tuple[int, int] | None:
+    def _stamp(self) -> tuple[int, ...] | None:
         """What changes with the file's content; None if there is no file."""
         try:
             found = self._file.stat() if self._file is not None else None
         except OSError:
             return None
-        return None if found is None else (found.st_ino, found.st_mtime_ns)
+        return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def _parsed(text: bytes) -> tuple[bytes, ...]:
