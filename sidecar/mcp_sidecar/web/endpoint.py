@@ -61,6 +61,10 @@ class Endpoint:
             return self.problem(404, "path", _NOT_FOUND)
         return self._unfit(head)
 
+    def changed(self) -> bool:
+        """Whether tokens came or went since this was asked last."""
+        return self._tokens is not None and self._tokens.changed()
+
     def _unfit(self, head: Head) -> Reply | None:
         method, headers = head.method, head.headers
         version = headers.get(b"mcp-protocol-version")

@@ -26,6 +26,14 @@ class Tokens:
         self._expected = _headers(self._valid)
         self._seen = self._stamp()
         self._next = clock() + LOOK_SECONDS
+        self._changed = False
+
+    def changed(self) -> bool:
+        """Whether the tokens are others since this was asked last."""
+        if self._file is not None:
+            self._look()
+        changed, self._changed = self._changed, False
+        return changed
 
     def accept(self, header: bytes | None) -> bool:
         """Whether an Authorization header has a valid token. Takes as long for one that is nearly right."""
@@ -50,7 +58,7 @@ class Tokens:
             return
         self._seen = stamp
         if found and found != self._valid:
-            self._valid, self._expected = found, _headers(found)
+            self._valid, self._expected, self._changed = found, _headers(found), True
             log.event("tokens_changed", valid=len(found))
 
     def _stamp(self) -> tuple[int, ...] | None:

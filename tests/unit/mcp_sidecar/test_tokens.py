@@ -81,6 +81,18 @@ def test_a_change_is_seen_within_a_second_and_not_looked_for_more_often(world: W
     assert tokens.accept(b"Bearer new")
 
 
+def test_a_change_is_told_once_to_who_keeps_verdicts(world: World) -> None:
+    tokens = world.tokens(b"old")
+    assert not tokens.changed()
+    world.write(b"new")
+    assert (tokens.changed(), tokens.changed()) == (True, False)
+    world.write(b"newer")
+    world.later()
+    assert tokens.accept(b"Bearer newer")
+    assert (tokens.changed(), tokens.changed()) == (True, False)
+    assert not Tokens(b"fixed", None, lambda: 0.0).changed()
+
+
 def test_a_file_that_is_gone_or_empty_changes_nothing(world: World) -> None:
     tokens = world.tokens(b"old")
     world.write(b" \n")
