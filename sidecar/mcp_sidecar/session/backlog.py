@@ -20,6 +20,9 @@ class Backlog:
         self.waiting = False
         """Whether there is anything."""
 
+    def __len__(self) -> int:
+        return len(self._frames)
+
     def add(self, frame: bytes) -> bool:
         """Keep a frame; False when there is no room."""
         if len(self._frames) >= MAX_FRAMES or self._bytes + len(frame) > MAX_BYTES:

@@ -50,6 +50,9 @@ class Outbox:
         self.overflown = False
         self.on_overflow: Callable[[], None] = lambda: None
 
+    def __len__(self) -> int:
+        return len(self._items)
+
     def put(self, parts: Parts) -> bool:
         """Queue one event; False when the stream is closed or was given up just now."""
         if self.closed:

@@ -33,6 +33,10 @@ class Gate:
         self._waiting: dict[asyncio.Future[None], None] = {}  # in the order they came
         self._loop = asyncio.get_running_loop()
 
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
     def changed(self) -> None:
         """The state of the session changed: everybody who waits looks again."""
         for waiter in self._waiting:

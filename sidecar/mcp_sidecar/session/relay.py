@@ -6,10 +6,11 @@ from typing import Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods
+from mcp_sidecar.core.document import Tools
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.modern import methods as modern
 from mcp_sidecar.core.sessionid import Signer
-from mcp_sidecar.metrics import Metrics
+from mcp_sidecar.metrics import OTHER, Metrics
 from mcp_sidecar.session.board import Board
 from mcp_sidecar.session.calls import Call, Outbox, RefusedError
 from mcp_sidecar.session.clients import Client, Clients
@@ -61,6 +62,10 @@ class Relay:
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
         self.on_failure: Callable[[], None] = lambda: None
+        self.connections: Callable[[], int] = lambda: 0
+        """Counts the open HTTP connections of clients."""
+        self._tools: Tools | None = None
+        self._tool_names: frozenset[str] = frozenset()
         self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -160,15 +165,43 @@ class Relay:
 
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
-        method = call.method if call.method in _COUNTED else "other"
-        self.metrics.call(method, call.outcome, self._loop.time() - call.started)
+        method = call.method if call.method in _COUNTED else OTHER
+        tool = self._known(call.subject) if method == "tools/call" else ""
+        self.metrics.call(method, tool, call.outcome, self._loop.time() - call.started)
+
+    def _known(self, tool: str) -> str:
+        """The tool's name if the server has such a tool: clients may call whatever they like."""
+        tools = self.shared.board.facts.tools
+        if tools is not self._tools:
+            self._tools = tools
+            self._tool_names = frozenset(entry["name"] for entry in tools.shown) if tools else frozenset()
+        return tool if tool in self._tool_names else OTHER
 
     def observe(self) -> None:
         """Set the gauges to what is true now."""
         gauge, shared = self.metrics.gauge, self.shared
         gauge("mcp_relay_clients", "Client sessions", {"": len(shared.clients)})
         gauge("mcp_relay_calls_in_flight", "Requests the server has not answered", {"": len(shared.table)})
-        gauge("mcp_relay_handshakes", "Times the server was sent initialize", {"": shared.store.handshakes})
+        gauge("mcp_relay_calls_waiting", "Requests that wait for the server", {"": len(self.upstream.gate)})
+        streams = [client.stream for client in shared.clients if client.stream is not None]
+        gauge("mcp_relay_streams", "Open streams of client sessions", {"": len(streams)})
+        queued = sum(len(stream) for stream in streams) + sum(
+            len(call.outbox or ()) for _, call in shared.table.calls()
+        )
+        gauge("mcp_relay_events_queued", "Events that wait for their clients", {"": queued})
+        gauge(
+            "mcp_relay_server_requests_open",
+            "Requests of the server that wait for a client",
+            {"": len(shared.asked)},
+        )
+        gauge(
+            "mcp_relay_upstream_backlog",
+            "Messages that wait for the server",
+            {"": len(self.upstream.backlog)},
+        )
+        gauge("mcp_relay_http_connections", "Connections of clients", {"": self.connections()})
+        events = self.metrics.counters["mcp_relay_upstream_events"]
+        events["handshake"], events["relay_start"] = shared.store.handshakes, shared.store.starts
         states = {state.value: float(state is self.upstream.state) for state in State}
         gauge("mcp_relay_upstream_state", "1 for the state of the session with the server", states)
 

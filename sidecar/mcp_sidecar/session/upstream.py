@@ -50,7 +50,7 @@ class Upstream:
         """Incarnation of the process that closed its input or output: it can never answer again."""
         self._mute_reason = ""
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
-        self._backlog = Backlog(self._write)
+        self.backlog = Backlog(self._write)
         self.masker = Masker(self.link.control)
         self.listing = Listing(shared, self.masker, self._tools_read)
         self.gate = Gate(self)
@@ -80,8 +80,8 @@ class Upstream:
         return bool(self._mute) and process is not None and process.incarnation == self._mute
 
     def _send(self, frame: bytes) -> bool:
-        if self._backlog.waiting:
-            self._backlog.flush()
+        if self.backlog.waiting:
+            self.backlog.flush()
         return self._write(frame)
 
     def _write(self, frame: bytes) -> bool:
@@ -91,7 +91,7 @@ class Upstream:
         return True
 
     def _say(self, frame: bytes) -> None:
-        if not self._send(frame) and not self._backlog.add(frame):
+        if not self._send(frame) and not self.backlog.add(frame):
             self.shared.metrics.count("mcp_relay_messages_dropped", "server_not_reading")
 
     # What the link reports.
@@ -133,6 +133,7 @@ class Upstream:
     def lost(self) -> None:
         """The connection to the launcher broke."""
         self.masker.lost()
+        self.shared.metrics.count("mcp_relay_upstream_events", "connection_lost")
         text = "The connection to the server's launcher broke; connecting again"
         self._lose(Problem("Transport", "ConnectionLost", text))
 
@@ -152,7 +153,7 @@ class Upstream:
         if self.state is State.TERMINATING:
             self.shared.board.update(process=process)
             if process.incarnation == store.incarnation:
-                self._backlog.flush()
+                self.backlog.flush()
         elif closed:
             self._meet_mute(process, closed)
         elif process.incarnation != store.incarnation:
@@ -267,7 +268,7 @@ class Upstream:
         else:
             self._send(frames.notification("notifications/initialized"))
         if adopted:
-            self._backlog.flush()
+            self.backlog.flush()
         shared.board.hold()
         self._loop.call_later(HOLD_SECONDS, shared.board.release)
         self._move(Input.READY, error=None, session=known or document.nameless(session))
@@ -309,6 +310,7 @@ class Upstream:
         self._unwatch_start()
         self.listing.stop()
         initialised = self.shared.store.answer is not None
+        self.shared.metrics.count("mcp_relay_upstream_events", "exit")
         log.event("server_exited", exitCode=ended.exit_code, signal=ended.signal, reason=ended.reason)
         problem = document.process_problem(ended, initialised)
         self._move(Input.EXITED, exit=ended, error=problem, session=None, tools=None)
@@ -371,7 +373,7 @@ class Upstream:
         """Answer all open calls: what became of them nobody knows."""
         name = self.shared.settings.server_name
         self.shared.asked.clear()
-        self._backlog.clear()
+        self.backlog.clear()
         for call in self.shared.table.clear():
             text = f"MCP server '{name}' did not answer: {why}. Whether the call had an effect is unknown"
             data = {"reason": "server_gone", "outcome": "unknown"}

@@ -6,7 +6,7 @@ at now and then by `check`, instead of by a timer for every request.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -44,6 +44,8 @@ class Site:
     closing: bool = False
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the last connection of a closing port is gone."""
+    traffic: Counter[str] = field(default_factory=Counter)
+    """Bytes that came in and went out."""
 
     def __post_init__(self) -> None:
         """Make room for messages as large as the application takes."""
@@ -105,6 +107,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the client."""
+        self._site.traffic["in"] += len(data)
         self._intake.feed(data)
 
     def eof_received(self) -> None:
@@ -124,8 +127,9 @@ class Connection(asyncio.Protocol):
             exchange.gone = True
             exchange.drop_body()
             exchange.drop_reply()
-            if exchange.on_gone is not None:
-                exchange.on_gone()
+            on_gone, exchange.on_gone = exchange.on_gone, None
+            if on_gone is not None:
+                on_gone()
 
     def pause_writing(self) -> None:
         """The client does not take what is written."""
@@ -189,6 +193,8 @@ class Connection(asyncio.Protocol):
         exchange, self._current = self._current, None
         if exchange is not None:
             exchange.drop_reply()
+            # It leads to the call and that back here: large answers would stay until cycles are collected.
+            exchange.on_gone = None
         self.last_used = self._loop.time()
         if exchange is None or not exchange.keep_alive:
             self._hang_up()
@@ -229,6 +235,7 @@ class Connection(asyncio.Protocol):
     def write(self, data: Data) -> None:
         """Send bytes; nothing happens when the client is gone."""
         if self._transport is not None:
+            self._site.traffic["out"] += len(data)
             self._transport.write(data)
 
     def abort(self) -> None:

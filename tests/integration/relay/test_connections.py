@@ -142,7 +142,9 @@ async def test_a_client_that_reads_no_replies_is_not_read_from_and_hurts_nobody(
             assert (await other.call("echo", text="x"))["result"]
         text = (await pod.admin("GET", "/metrics")).text
         answered = int(
-            text.split('mcp_relay_calls_total{method="tools/call",outcome="ok"} ')[1].split(".")[0]
+            text.split('mcp_relay_calls_total{method="tools/call",outcome="ok",tool="echo"} ')[1].split(".")[
+                0
+            ]
         )
         assert answered < 100
         writer.transport.abort()

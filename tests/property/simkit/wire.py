@@ -100,8 +100,10 @@ def _read(data: bytes) -> tuple[Reply | None, int]:
         # Only whole events count; what stands after the last empty line is the beginning of one.
         events = body.split(b"\n\n")[:-1]
         reply.messages = [event.split(b"data: ", 1)[1] for event in events if b"data: " in event]
+    elif b"content-length" not in headers and reply.status != 100:
+        size, reply.complete = len(rest), False  # an old client's stream, which ends with the connection
     else:
-        size = int(headers[b"content-length"])
+        size = int(headers.get(b"content-length", b"0"))
         reply.complete = len(rest) >= size
         reply.messages = [rest[:size]] if size and reply.complete else []
     return reply, len(head) + len(end) + size

@@ -62,10 +62,7 @@ class World:
         errors = Errors()
         logging.getLogger("mcp_sidecar").addHandler(errors)
         try:
-            self.server.launcher.start()
-            await self._start_relay()
-            for number in range(2):
-                await self.clients.connect(number)
+            await self.begin()
             for step in steps:
                 await self._take(step)
             await self._finish()
@@ -74,6 +71,18 @@ class World:
         assert errors.seen == []
         for failure in self._loop.failures:
             raise failure.get("exception") or AssertionError(failure["message"])
+
+    async def begin(self) -> None:
+        """A running server, a relay, two clients."""
+        self.server.launcher.start()
+        await self._start_relay()
+        for number in range(2):
+            await self.clients.connect(number)
+
+    async def end(self) -> None:
+        """Stop the relay; nothing of it is left."""
+        await self._stop_relay()
+        assert len(asyncio.all_tasks()) == 1, "tasks are left"
 
     async def _take(self, step: Step) -> None:
         what, a, b, settle = step
@@ -100,8 +109,7 @@ class World:
         await asyncio.sleep(END_SECONDS)
         self.model.pass_time()
         check(self)
-        await self._stop_relay()
-        assert len(asyncio.all_tasks()) == 1, "tasks are left"
+        await self.end()
 
     async def _start_relay(self) -> None:
         self.started += 1
