@@ -157,7 +157,8 @@ class Bearer(Model):
     """Where the bearer token comes from."""
 
     secret_ref: SecretKeyRef
-    """Secret that holds the token. A changed value is picked up with a new pod. Required."""
+    """Secret that holds the token, or up to 8, one a line, all of them valid. A changed value is followed
+    without a new pod, as soon as the node renews mounted Secrets (a minute or two). Required."""
 
 
 class Auth(Model):
