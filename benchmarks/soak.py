@@ -2,8 +2,8 @@
 
     python benchmarks/soak.py [--minutes 60] [--clients 64] [--rate 300]
 
-Clients call, vanish in the middle of calls, end their sessions, listen, and some read slowly. The exit code is 1
-if the relay's memory in the last quarter is more than 5 % above that of the second, if an answer was wrong, or
+Clients call, vanish in the middle of calls, end their sessions, listen, and some read slowly. The exit code
+is 1 if the memory in the last quarter is more than 5 % above that of the second, if an answer was wrong, or
 if a task, a socket, a session or a process is left.
 """
 
@@ -199,9 +199,8 @@ def report(tally: Tally) -> list[str]:
     print(", ".join(f"{what} {number}" for what, number in sorted(tally.done.items())))
     for name, samples in (("relay", tally.relay), ("launcher", tally.launcher)):
         second, last = growth(samples)
-        print(
-            f"{name}: {second:.1f} MiB in the second quarter, {last:.1f} in the last, at most {max(samples):.1f}"
-        )
+        most = max(samples)
+        print(f"{name}: {second:.1f} MiB in the second quarter, {last:.1f} in the last, at most {most:.1f}")
         if last > second * GROWTH:
             grew.append(f"memory of the {name} grew from {second:.1f} to {last:.1f} MiB")
     return grew
