@@ -77,8 +77,8 @@ class Settings:
     """Hosts of registries that are asked over plain HTTP."""
     registry_ca: str = ""
     """File with more certificate authorities that registries may have, in PEM; "": none."""
-    audit_interval: float = 300.0
-    """How often the caches are compared with the API server."""
+    audit_interval: float = 60.0
+    """How often the caches of servers and pods are compared with the API server; all every fifth time."""
     network: NetworkSettings = NetworkSettings()
 
 

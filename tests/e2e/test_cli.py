@@ -178,7 +178,8 @@ async def test_why_tells_what_happened_and_what_to_do(servers: Servers) -> None:
     done = await mcpsrv(servers.namespace, "why", "dies")
     assert done.code == ExitCode.FAILED
     assert done.out.startswith(f"{servers.namespace}/dies: not Ready, phase Error")
-    assert done.out.index("Created") < done.out.index("ProcessExited") < done.out.index("BackoffExhausted")
+    happened = done.out.partition("What happened")[2]
+    assert happened.index("Created") < happened.index("ProcessExited") < happened.index("BackoffExhausted")
     assert "the database is not reachable" in done.out
     assert "mcpsrv restart dies" in done.out.partition("What to do")[2]
     told = (await mcpsrv(servers.namespace, "why", "dies", "-o", "json")).json()

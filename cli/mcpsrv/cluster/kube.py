@@ -6,7 +6,7 @@ Every error that comes out is a CliError: it names the cure and carries the exit
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -106,13 +106,18 @@ class Kube:
         except NotFoundError:
             return
 
-    async def changes(self, kind: Kind, query: Query) -> AsyncIterator[Change]:
-        """Objects as they are, then every change, without end: a watch that breaks is opened again."""
-        selectors = list(query)
+    async def changes(self, kind: Kind, query: Query = (), name: str = "") -> AsyncGenerator[Change, None]:
+        """Objects as they are, then every change, without end: a watch that breaks is opened again.
+
+        With a name only that object, which is told to be gone also when it does not exist.
+        """
+        selectors = [*query, ("fieldSelector", f"metadata.name={name}")] if name else list(query)
         while True:
             found = await self._json("GET", kind.path(self.namespace), selectors)
             for item in found.get("items") or ():
                 yield Change(item)
+            if name and not found.get("items"):
+                yield Change({}, gone=True)
             version = str(found["metadata"].get("resourceVersion", ""))
             follow = [*selectors, ("watch", "true"), ("resourceVersion", version)]
             follow.append(("timeoutSeconds", str(_WATCH_SECONDS)))
@@ -126,7 +131,7 @@ class Kube:
             except AccessError:
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def log(self, pod: str, query: Query) -> AsyncIterator[bytes]:
+    async def log(self, pod: str, query: Query) -> AsyncGenerator[bytes, None]:
         """The lines of a container's log, as they come. Raises NotFoundError without such a pod or log."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/log"
         async with self._response("GET", path, query, seconds=None) as answer:

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,16 +114,18 @@ async def _next(kube: Kube, name: str, before: str) -> str:
 
 
 async def _gone(kube: Kube, name: str) -> None:
-    async for change in kube.changes(SERVERS, [("fieldSelector", f"metadata.name={name}")]):
-        if change.gone:
-            return
+    async with aclosing(kube.changes(SERVERS, name=name)) as changes:
+        async for change in changes:
+            if change.gone:
+                return
 
 
 async def _started(kube: Kube, query: list[tuple[str, str]], before: str) -> str:
-    async for change in kube.changes(PODS, query):
-        pod = change.object
-        if pod["metadata"]["name"] != before and not change.gone and _has_started(pod):
-            return str(pod["metadata"]["name"])
+    async with aclosing(kube.changes(PODS, query)) as changes:
+        async for change in changes:
+            pod = change.object
+            if pod["metadata"]["name"] != before and not change.gone and _has_started(pod):
+                return str(pod["metadata"]["name"])
     raise CliError("the watch of the pods ended")
 
 

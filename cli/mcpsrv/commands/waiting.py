@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mcpsrv.cluster.kinds import SERVERS
 from mcpsrv.cluster.kube import Kube
 from mcpsrv.core import state
-from mcpsrv.core.errors import NotFoundError
+from mcpsrv.core.errors import AccessError, NotFoundError
 from mcpsrv.core.progress import Timeline
 from mcpsrv.terminal import Terminal
 
@@ -46,10 +46,10 @@ async def until(
     timeline = Timeline()
     told: bool | None = None
     with terminal.waiting(f"{name}: waiting") as show, suppress(TimeoutError):
-        async with asyncio.timeout_at(last) as limit:
-            async for change in kube.changes(SERVERS, [("fieldSelector", f"metadata.name={name}")]):
+        async with asyncio.timeout_at(last) as limit, aclosing(kube.changes(SERVERS, name=name)) as changes:
+            async for change in changes:
                 if change.gone:
-                    raise NotFoundError(f"{name} was deleted meanwhile")
+                    raise NotFoundError(f"the MCPServer {name} does not exist any more")
                 server, before = change.object, told
                 timeline = timeline.seen(server, time.monotonic() - began)
                 show(_news(name, timeline))
@@ -58,6 +58,8 @@ async def until(
                     break
                 if told is None or before is None:
                     limit.reschedule(last if told is None else min(last, loop.time() + _DOUBT_SECONDS))
+    if not server:
+        raise AccessError(f"the cluster told nothing of {name} within {seconds:.0f} s")
     took = time.monotonic() - began
     return Waited(server, bool(told), timeline.ended(took), took)
 

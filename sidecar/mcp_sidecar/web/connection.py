@@ -127,8 +127,9 @@ class Connection(asyncio.Protocol):
             exchange.gone = True
             exchange.drop_body()
             exchange.drop_reply()
-            if exchange.on_gone is not None:
-                exchange.on_gone()
+            on_gone, exchange.on_gone = exchange.on_gone, None
+            if on_gone is not None:
+                on_gone()
 
     def pause_writing(self) -> None:
         """The client does not take what is written."""
@@ -192,6 +193,8 @@ class Connection(asyncio.Protocol):
         exchange, self._current = self._current, None
         if exchange is not None:
             exchange.drop_reply()
+            # It leads to the call and that back here: large answers would stay until cycles are collected.
+            exchange.on_gone = None
         self.last_used = self._loop.time()
         if exchange is None or not exchange.keep_alive:
             self._hang_up()

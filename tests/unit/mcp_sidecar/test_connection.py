@@ -294,3 +294,29 @@ async def test_at_the_end_a_reply_under_way_is_finished_and_nothing_new_begun() 
     assert b"connection: close" in peer.transport.written
     assert peer.transport.closed == "closed"
     assert len(peer.application.seen) == 1
+
+
+@pytest.mark.parametrize("end", ["answered", "gone"])
+async def test_what_is_told_of_a_client_that_goes_is_free_at_once_when_its_request_ends(end: str) -> None:
+    class Call:
+        exchange: object = None
+
+        def deserted(self) -> None:
+            pass
+
+    peer = Peer()
+    await peer.send(request(b"x", path=b"/later"))
+    exchange = peer.application.later.pop()
+    call = Call()
+    call.exchange, exchange.on_gone = exchange, call.deserted  # each knows the other
+    left = weakref.ref(call)
+    gc.disable()
+    try:
+        if end == "answered":
+            exchange.answer(b"{}")
+        else:
+            peer.connection.connection_lost(None)
+        del call, exchange
+        assert left() is None
+    finally:
+        gc.enable()

@@ -1,6 +1,7 @@
 """The command line as a script sees it: exit codes, streams, files."""
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -88,6 +89,44 @@ def test_without_a_cluster_every_command_ends_with_4(command: str, tmp_path: Pat
     done = mcpsrv(*command.split(), "--kubeconfig", str(tmp_path / "nothing"))
     assert done.exit_code == ExitCode.NO_ACCESS
     assert "set KUBECONFIG, or pass --kubeconfig" in done.stderr
+
+
+INPUTS = """{
+  "inputs": [
+    {"id": "region", "type": "pickString", "description": "Which region", "options": ["eu", "us"]},
+    {"id": "key", "type": "promptString", "description": "Your key", "password": true},
+  ],
+  "servers": {"a": {"command": "npx", "args": ["p", "${input:region}"], "env": {"A": "${input:key}"}}},
+}"""
+
+
+def test_a_person_is_asked_for_the_inputs_and_hidden_ones_do_not_appear(tmp_path: Path) -> None:
+    config, made = tmp_path / "mcp.json", tmp_path / "out.yaml"
+    config.write_text(INPUTS)
+    terminal, inside = os.openpty()
+    command = [sys.executable, "-m", "mcpsrv", "import", str(config), "--output", str(made)]
+    with subprocess.Popen(command, preexec_fn=lambda: os.login_tty(inside)) as process:  # noqa: PLW1509
+        os.close(inside)
+        seen = read_until(terminal, "Which region (eu, us): ")
+        os.write(terminal, b"mars\n")
+        seen += read_until(terminal, "Which region (eu, us): ")
+        os.write(terminal, b"eu\n")
+        seen += read_until(terminal, "Your key: ")
+        os.write(terminal, b"s3same-open\n")
+        seen += read_until(terminal, "kubectl apply -f")
+        assert process.wait(timeout=20) == ExitCode.OK
+    os.close(terminal)
+    assert "s3same" not in seen
+    secret, server = yaml.safe_load_all(made.read_text())
+    assert secret["stringData"] == {"A": "s3same-open"}
+    assert server["spec"]["command"] == ["npx", "p", "eu"]
+
+
+def read_until(terminal: int, text: str) -> str:
+    seen = ""
+    while text not in seen:
+        seen += os.read(terminal, 4096).decode()
+    return seen
 
 
 def test_both_names_start_the_same_program_as_the_module() -> None:

@@ -165,6 +165,12 @@ async def test_a_watch_that_breaks_or_is_too_old_is_opened_again(tmp_path: Path)
     assert names == ["listed-0", "watched-1", "listed-1", "listed-2", "watched-3"]
 
 
+async def test_an_object_that_does_not_exist_is_gone_at_once(tmp_path: Path) -> None:
+    nothing = answering(200, {"metadata": {}, "items": []})
+    async with api(tmp_path, ("GET", COLLECTION, nothing)) as kube, asyncio.timeout(10):
+        assert (await anext(kube.changes(SERVERS, name="demo"))).gone
+
+
 def port_forward(error: str = "") -> Handler:
     """A pod's port that answers each message in capitals, as the node's agent frames it."""
 
