@@ -31,6 +31,9 @@ TOKEN_FILE: Final = "token"  # noqa: S105 - a file name
 ADMIN_TOKEN_FILE: Final = "admin-token"  # noqa: S105 - a file name
 SIGNING_KEY_FILE: Final = "signing-key"
 
+# How many tokens TOKEN_FILE may hold, one a line: all of them are valid, so that a rotation has no gap.
+MAX_TOKENS: Final = 8
+
 # Where the relay image keeps the launcher that the postStart hook copies from.
 IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 

@@ -27,7 +27,9 @@ class Settings:
     server_uid: str
     signing_key: bytes
     token: bytes | None
-    """None: clients need no token."""
+    """The clients' tokens, one a line; None: they need none."""
+    token_file: Path | None = None
+    """Where the tokens are read from when they change; None: they never do."""
     admin_token: bytes
     socket_path: str
     state_dir: Path
@@ -72,6 +74,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         server_uid=_text(environment, paths.ENV_SERVER_UID),
         signing_key=_secret(secrets / paths.SIGNING_KEY_FILE),
         token=_secret(secrets / paths.TOKEN_FILE) if auth == "Bearer" else None,
+        token_file=secrets / paths.TOKEN_FILE,
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),

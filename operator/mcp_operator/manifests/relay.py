@@ -54,6 +54,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_AUTH: spec.auth.type.value,
         paths.ENV_ALLOWED_HOSTS: ",".join(hosts),
         paths.ENV_PROTOCOL: spec.session.protocol.value,
+        paths.ENV_CLIENT_CAPABILITIES: ",".join(spec.session.client_capabilities),
         paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),
         paths.ENV_CALL_TIMEOUT: str(spec.session.call_timeout_seconds),
         paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),

@@ -23,8 +23,8 @@ class Client:
     """One client's session."""
 
     __slots__ = (
-        "calls", "capabilities", "declared", "ended", "info", "key", "last_used", "missed", "process",
-        "recent", "restored", "revision", "sid", "stream", "subject",
+        "calls", "capabilities", "declared", "ended", "envelope", "info", "key", "last_used", "missed",
+        "process", "recent", "restored", "revision", "sid", "stream", "subject",
     )  # fmt: skip
 
     def __init__(self, sid: str, ticket: Ticket, subject: str, now: float, *, restored: bool) -> None:
@@ -37,6 +37,8 @@ class Client:
         """Capabilities as the client declared them; of a restored session only what its id says."""
         self.info: Any = None
         """How the client names itself, if that is known."""
+        self.envelope: dict[str, bytes] | None = None
+        """The same, as requests to a server without sessions have it."""
         self.process = ticket.process
         """Mark of the server process that the session was opened with."""
         self.last_used = now

@@ -12,11 +12,10 @@ from mcp_sidecar.core.toolfilter import ToolFilter
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.modern.bridge import Answerer
-from mcp_sidecar.session.shared import Asked, Shared
+from mcp_sidecar.session.shared import MAX_ASKED, Asked, Shared
 
 _NOISE_LOGGED = 20
 _NOISE_SHOWN = 200
-MAX_ASKED = 1000
 
 
 class Inbound:

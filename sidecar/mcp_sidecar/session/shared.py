@@ -18,6 +18,9 @@ from mcp_sidecar.session.store import Store
 from mcp_sidecar.session.table import CallTable
 from mcp_sidecar.settings import Settings
 
+MAX_ASKED = 1000
+"""Requests of the server that clients have not answered."""
+
 
 @dataclass(slots=True)
 class Asked:

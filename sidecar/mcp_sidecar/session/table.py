@@ -101,11 +101,22 @@ class CallTable:
         self._wake_by(now + ABANDONED_SECONDS)
         return call
 
+    def again(self, number: int, call: Call) -> None:
+        """Enter a call that takes one more request; its limit begins anew."""
+        self._calls[number] = call
+        call.client.calls[call.id] = number
+        now = self._loop.time()
+        self._limits.add(number, now)
+        if self._hard is not None:
+            self._hard.add(number, now)
+        self._quiet.add(number, now)
+        self._wake_by(now + self._first_delay)
+
     def exchange(self, number: int, call: Call) -> None:
         """Let another call of the same client take the place of an open one; its limit begins anew."""
         old = self._calls.pop(number)
         old.client.calls.pop(old.id, None)
-        self.add(number, call)
+        self.again(number, call)
 
     def unlimit(self, number: int) -> None:
         """Let an open call last as long as it likes."""

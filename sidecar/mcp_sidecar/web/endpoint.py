@@ -1,6 +1,6 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
-import hmac
+import time
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions
@@ -13,6 +13,7 @@ from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web import replies, streams
 from mcp_sidecar.web.exchange import Exchange
 from mcp_sidecar.web.stateless import StatelessEndpoint
+from mcp_sidecar.web.tokens import Tokens
 
 _FIELDS = {405: [(b"allow", b"GET, POST, DELETE")], 503: [(b"retry-after", b"1")]}
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="mcp"')]
@@ -31,8 +32,11 @@ class Endpoint:
         settings = relay.settings
         self.body_limit = settings.max_message_bytes
         self._relay = relay
-        self._token = settings.token
-        self._expected = b"Bearer " + (settings.token or b"")
+        self._tokens = (
+            Tokens(settings.token, settings.token_file, time.monotonic)
+            if settings.token is not None
+            else None
+        )
         self._subject = "anonymous" if settings.token is None else "bearer"
         self._hosts = access.HostRules(settings.allowed_hosts)
         # The same few header values come with every request; what was decided about them is kept.
@@ -47,7 +51,7 @@ class Endpoint:
     def refusal(self, head: Head) -> Reply | None:
         """Why a request may not pass; None when it may."""
         headers = head.headers
-        if self._token is not None and not self._authorized(headers.get(b"authorization")):
+        if self._tokens is not None and not self._tokens.accept(headers.get(b"authorization")):
             return self.problem(401, "unauthorized", "")
         key = (headers.get(b"host"), headers.get(b"origin"))
         foreign = self._host_cache[key] if key in self._host_cache else self._check_host(key)
@@ -56,6 +60,10 @@ class Endpoint:
         if head.path != _PATH:
             return self.problem(404, "path", _NOT_FOUND)
         return self._unfit(head)
+
+    def changed(self) -> bool:
+        """Whether tokens came or went since this was asked last."""
+        return self._tokens is not None and self._tokens.changed()
 
     def _unfit(self, head: Head) -> Reply | None:
         method, headers = head.method, head.headers
@@ -84,11 +92,6 @@ class Endpoint:
         if content_type != _JSON_TYPE and not access.is_json(content_type):
             return self.problem(415, "content_type", "Unsupported media type: send application/json")
         return None
-
-    def _authorized(self, header: bytes | None) -> bool:
-        if header is not None and hmac.compare_digest(header, self._expected):
-            return True
-        return access.bearer_ok(header, self._token or b"")
 
     def _check_host(self, key: tuple[bytes | None, bytes | None]) -> str | None:
         if len(self._host_cache) >= _CACHE:

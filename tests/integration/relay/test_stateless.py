@@ -204,11 +204,12 @@ async def test_log_messages_go_to_the_only_call_that_asked_for_them(pod: Pod) ->
     assert loud.notes == []
     await loud.call("log", level="error")
     assert [note["params"]["data"] for note in loud.notes] == ["log"]
-    other = asyncio.create_task(Caller(pod, level="debug").call("sleep", seconds=0.5))
+    other = asyncio.create_task(Caller(pod, level="debug").call("sleep", seconds=30))
     await pod.in_flight(1)
     await loud.call("log", level="error")
     assert len(loud.notes) == 1
-    await other
+    other.cancel()
+    await asyncio.gather(other, return_exceptions=True)
 
 
 async def test_each_subscription_hears_what_it_asked_for_under_its_own_id(pod: Pod) -> None:

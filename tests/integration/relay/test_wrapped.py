@@ -183,6 +183,32 @@ async def test_wishes_that_cannot_be_met_end_the_call(pod: Pod, questions: Any, 
     await pod.in_flight(0)
 
 
+async def test_a_call_is_not_repeated_that_there_was_no_room_to_keep(make_pod: Any) -> None:
+    pod = await make_pod("stateless", protocol="Modern", max_message_bytes=4000)
+    await pod.until("Connected")
+    client = await pod.connected(capabilities={"roots": {}})
+    sleeping = [asyncio.create_task(client.call("sleep", n, seconds=30, x="x" * 3500)) for n in (1, 2)]
+    await pod.in_flight(2)
+    error = (await client.call("ask", x="x" * 3500))["error"]
+    assert error["message"] == "MCP server 'demo' asks for more, but the call is too large to be repeated"
+    for number in (1, 2):
+        await client.notify("notifications/cancelled", requestId=number)
+    assert all("error" in answer for answer in await asyncio.gather(*sleeping))
+    assert "result" in await client.call("ask", x="x" * 3500, questions={})
+
+
+async def test_answers_that_are_too_large_together_are_not_passed_on(make_pod: Any) -> None:
+    pod = await make_pod("stateless", protocol="Modern", max_message_bytes=4000)
+    await pod.until("Connected")
+    client = await pod.connected(capabilities={"roots": {}, "elicitation": {}})
+    message = body("tools/call", 3, name="ask", arguments={"questions": QUESTIONS})
+    async with client.stream("POST", message) as stream:
+        for question in [await stream.next(), await stream.next()]:
+            await answer(client, question, result={"x": "x" * 3000})
+        error = (await stream.next())["error"]
+    assert error["message"] == "MCP server 'demo' cannot be given answers of that size"
+
+
 async def test_a_client_that_refuses_to_answer_ends_the_call_with_its_own_error(pod: Pod) -> None:
     client = await pod.connected(capabilities={"roots": {}})
     message = body("tools/call", 3, name="ask", arguments={})

@@ -92,6 +92,16 @@ def test_the_relay_learns_which_host_names_lead_to_it() -> None:
     assert hosts(allowedHosts=["mcp.example.com", "*.corp"]) == f"{own},mcp.example.com,*.corp"
 
 
+def test_the_relay_learns_how_to_speak_with_the_server_and_what_it_may_offer() -> None:
+    def told(**session: Any) -> tuple[str, str]:
+        environment = {item["name"]: item["value"] for item in relay(session=session)["env"]}
+        return environment["MCP_RELAY_PROTOCOL"], environment["MCP_RELAY_CLIENT_CAPABILITIES"]
+
+    assert told() == ("Auto", "")
+    chosen = {"protocol": "Modern", "clientCapabilities": ["roots", "sampling"]}
+    assert told(**chosen) == ("Modern", "roots,sampling")
+
+
 def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are() -> None:
     told = {item["name"]: item["value"] for item in relay(tools={"allow": ["a*"], "deny": ["b", "c"]})["env"]}
     assert json.loads(told["MCP_RELAY_TOOLS_ALLOW"]) == ["a*"]

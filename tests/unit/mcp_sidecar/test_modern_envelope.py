@@ -130,7 +130,7 @@ def test_stripping_leaves_all_but_the_envelope_as_it_was_written(
 )
 def test_wrapping_adds_the_envelope_and_nothing_else(data: bytes, params: dict[str, Any]) -> None:
     entries = envelope.of({"sampling": {}}, {"name": "c"}, "info")
-    wrapped = envelope.wrapped(data, params, entries)
+    wrapped = envelope.wrapped(data, params, envelope.texts(entries))
     meta = json.loads(wrapped)["params"]["_meta"]
     assert entries.items() <= meta.items()
     assert (b"1e400" in wrapped) == (b"1e400" in data)

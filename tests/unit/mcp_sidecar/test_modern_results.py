@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from mcp_sidecar.core import frames, jsontext
+from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.modern import discover, members, results
 
 INFO = {"name": "s", "version": "1"}
@@ -16,6 +17,23 @@ def answer(result: str, tail: str = "") -> bytes:
 
 def result_of(data: Any) -> Any:
     return json.loads(bytes(data))["result"]
+
+
+def completed(data: Line, method: str) -> Line:
+    """The completed answer, whose id is where it is said to be."""
+    start = bytes(data).index(b'"id":7') + 5
+    done = results.completed(results.Answer(data, start, start + 1), method, json.dumps(INFO).encode())
+    assert bytes(done.data[done.start : done.end]) == b"7"
+    assert json.loads(bytes(done.data))["id"] == 7
+    return done.data
+
+
+def plain(data: Line, method: str) -> Line:
+    """The plain answer, whose id is where it is said to be."""
+    start = bytes(data).index(b'"id":7') + 5
+    done = results.plain(results.Answer(data, start, start + 1), method)
+    assert bytes(done.data[done.start : done.end]) == b"7"
+    return done.data
 
 
 @pytest.mark.parametrize(
@@ -34,40 +52,52 @@ def result_of(data: Any) -> Any:
 )
 def test_a_result_gets_what_this_revision_wants_of_it(method: str, given: str, wanted: Any) -> None:
     expected = wanted or {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": 1}}
-    assert result_of(results.completed(answer(given), method, INFO)) == expected
+    assert result_of(completed(answer(given), method)) == expected
 
 
-def test_what_is_completed_stays_else_as_it_was_written() -> None:
-    given = answer(r'{"big":123456789012345678901234567890,"n":1.0E2,"s":"\ud800","z":null}', ' ,"x" : 1')
-    completed = bytes(results.completed(given, "tools/call", INFO))
+@pytest.mark.parametrize("more", ["", ',"_meta":{}'])
+def test_what_is_completed_stays_else_as_it_was_written(more: str) -> None:
+    given = r'{"big":123456789012345678901234567890,"n":1.0E2,"s":"\ud800","z":null%s}'.replace("%s", more)
+    done = bytes(completed(answer(given, ' ,"x" : 1'), "tools/call"))
     for text in (b'"big":123456789012345678901234567890', b'"n":1.0E2', rb'"s":"\ud800"', b'"x" : 1'):
-        assert text in completed
-    start, end = results.moved(completed)
-    assert completed[start:end] == b"7"
+        assert text in done
+    assert result_of(done)["resultType"] == "complete"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"result":{"a":{"result":{}}},"jsonrpc":"2.0","id":7}',
+        b'{"x":{"result":{"b":1}},"jsonrpc":"2.0","result":{"a":1},"id":7}',
+        b' { "jsonrpc" : "2.0", "id":7, "result" : { } } ',
+    ],
+)
+def test_the_outermost_result_is_the_one_that_is_completed(data: bytes) -> None:
+    before = json.loads(data)
+    after = json.loads(bytes(completed(data, "tools/call")))
+    assert after["result"].pop("resultType") == "complete"
+    assert after["result"].pop("_meta") == META
+    assert after == before
 
 
 @pytest.mark.parametrize("shape", ["{%s}", '{"content":"%s"}', '{"resultType":"task","content":"%s"}'])
 def test_a_large_result_gets_what_can_stand_in_front(shape: str) -> None:
     filling = " " * 70_000 if shape == "{%s}" else "x" * 70_000
-    completed = results.completed(answer(shape.replace("%s", filling)), "tools/list", INFO)
-    result = result_of(completed)
+    result = result_of(completed(answer(shape.replace("%s", filling)), "tools/list"))
     assert result["resultType"] == ("task" if "task" in shape else "complete")
     assert result["cacheScope"] == "private"
-    start, end = results.moved(completed)
-    assert bytes(completed[start:end]) == b"7"
 
 
 def test_a_large_result_with_its_id_behind_it_is_found_again() -> None:
     given = bytearray(b'{"result":{"a":"' + b"x" * 70_000 + b'"},"jsonrpc":"2.0","id":7}')
-    completed = results.completed(given, "tools/call", INFO)
-    start, end = results.moved(completed)
-    assert bytes(completed[start:end]) == b"7"
-    assert result_of(completed)["resultType"] == "complete"
+    assert result_of(completed(given, "tools/call"))["resultType"] == "complete"
 
 
 def test_a_result_that_is_no_object_passes() -> None:
-    assert results.completed(answer("[1]"), "tools/call", INFO) == answer("[1]")
-    assert results.plain(answer("[1]"), "tools/call") == answer("[1]")
+    assert completed(answer("[1]"), "tools/call") == answer("[1]")
+    assert plain(answer("[1]"), "tools/call") == answer("[1]")
+    large = answer('{"resultType":"complete","x":"%s"}' % ("x" * 70_000))
+    assert plain(large, "tools/call") is large
 
 
 @pytest.mark.parametrize(
@@ -81,10 +111,21 @@ def test_a_result_that_is_no_object_passes() -> None:
         ("tools/call", {"ttlMs": 1, "resultType": "complete", "_meta": META}, {"ttlMs": 1}),
         ("tools/call", {"_meta": {"a": 1, **META}}, {"_meta": {"a": 1}}),
         ("tools/call", {"content": []}, {"content": []}),
+        ("tools/call", {"resultType": "complete"}, {}),
+        (
+            "tools/call",
+            {"a": {"resultType": "complete"}, "resultType": "complete"},
+            {"a": {"resultType": "complete"}},
+        ),
+        (
+            "tools/call",
+            {"a": 1, "resultType": "complete", "b": 'x"resultType":1'},
+            {"a": 1, "b": 'x"resultType":1'},
+        ),
     ],
 )
 def test_a_client_with_a_session_sees_nothing_of_this_revision(method: str, given: Any, left: Any) -> None:
-    assert result_of(results.plain(answer(json.dumps(given)), method)) == left
+    assert result_of(plain(answer(json.dumps(given)), method)) == left
 
 
 def test_a_wish_for_input_is_told_from_text_about_one() -> None:
@@ -178,3 +219,37 @@ def test_editing_what_is_no_object_is_refused() -> None:
         members.value(b'{"a":1}', "b")
     assert members.value(b'{"a": 1e400 }', "a") == b"1e400"
     assert jsontext.loads(members.edited(b'{"a":{"b":1}}', ("a",), drop=("b",))) == {"a": {}}
+
+
+@pytest.mark.parametrize(
+    ("data", "left"),
+    [
+        (b'{"a":1, "m" : {"x":"\xc3\xa4"} , "b":2}', b'{"a":1, "b":2}'),
+        (b'{"a":1 , "m":{"x":"\xc3\xa4"}}', b'{"a":1 }'),
+        (b'{"m":{"x":"\xc3\xa4"}}', b"{}"),
+        (b'{"m":{"x":"\xc3\xa4"},"n":{"m":1}}', None),
+        (b'{"m":{"x":1}}', None),
+        (b'{"a":"m"}', None),
+        (b'{"\\u006d":{"x":"\xc3\xa4"}}', None),
+    ],
+)
+def test_the_only_member_of_a_name_is_taken_out_without_reading_the_rest(
+    data: bytes, left: bytes | None
+) -> None:
+    assert members.without(data, "m", {"x": "ä"}) == left
+
+
+@pytest.mark.parametrize(
+    ("data", "done"),
+    [
+        (b'{"p" : { "a":1}}', b'{"p" : {"n":0, "a":1}}'),
+        (b'{"p":{ }}', None),
+        (b'{"p":1}', None),
+        (b'{"p":{"p":1}}', None),
+        (b"{}", None),
+    ],
+)
+def test_members_are_put_in_front_of_those_of_the_only_object_of_a_name(
+    data: bytes, done: bytes | None
+) -> None:
+    assert members.in_front(data, "p", b'"n":0') == done

@@ -6,6 +6,7 @@ This is the one source of truth: the CRD, the chart's copy of it and docs/api.md
 
 from mcp_operator.core.api.conditions import (
     AuthType,
+    ClientCapability,
     ConditionStatus,
     ConditionType,
     EgressClass,
@@ -37,6 +38,7 @@ __all__ = [
     "RESTART_ANNOTATION",
     "VERSION",
     "AuthType",
+    "ClientCapability",
     "ConditionStatus",
     "ConditionType",
     "EgressClass",

@@ -227,3 +227,14 @@ class EgressClass(StrEnum):
     """Everywhere."""
     CUSTOM = "Custom"
     """Where `spec.network.egressRules` says, and nowhere else."""
+
+
+class ClientCapability(StrEnum):
+    """What a server may ask its clients for (`spec.session.clientCapabilities`)."""
+
+    SAMPLING = "sampling"
+    """A completion of the client's model."""
+    ELICITATION = "elicitation"
+    """An answer of the client's user."""
+    ROOTS = "roots"
+    """The folders that the client works on."""

@@ -5,7 +5,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
-from mcp_operator.core.api.conditions import AuthType, EgressClass, OnServerRestart, Protocol
+from mcp_operator.core.api.conditions import (
+    AuthType,
+    ClientCapability,
+    EgressClass,
+    OnServerRestart,
+    Protocol,
+)
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
@@ -77,6 +83,12 @@ class Session(Model):
     (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
     this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
 
+    client_capabilities: Annotated[
+        tuple[ClientCapability, ...], Field(max_length=3, json_schema_extra=SET)
+    ] = ()
+    """What a server with a handshake is told that it may ask clients for: `sampling`, `elicitation`, `roots`.
+    Its question goes to the client whose call it belongs to; while calls of several clients are open nobody
+    knows whose it is, and it is refused. A server of revision 2026-07-28 needs no list. Default: none."""
     startup_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
     """Seconds from the start of the process until `initialize` must be answered; then the pod is replaced.
     Downloads by npx or uvx count. Default 120, at most 3600."""
@@ -142,7 +154,8 @@ class Bearer(Model):
     """Where the bearer token comes from."""
 
     secret_ref: SecretKeyRef
-    """Secret that holds the token. A changed value is picked up with a new pod. Required."""
+    """Secret that holds the token, or up to 8, one a line, all of them valid. A changed value is followed
+    without a new pod, as soon as the node renews mounted Secrets (a minute or two). Required."""
 
 
 class Auth(Model):
