@@ -132,34 +132,43 @@ HEADS = tuple(
 )
 
 
-_SPACES = re.compile(rb"^([A-Z]+) +(\S+) +HTTP/1", re.MULTILINE)
+_START = re.compile(rb"[\r\n]*([A-Z]+) +(\S+) +HTTP/1")
 
 
 def reference(data: bytes) -> list[Seen]:
     """The requests that a strict parser of another make finds, up to the first that it refuses."""
     found: list[Seen] = []
-    reader = h11.Connection(h11.SERVER, max_incomplete_event_size=10**6)
-    # Line ends before a request are ignored, several spaces mean one: RFC 9112, 2.2 and 3, allows both.
-    reader.receive_data(_SPACES.sub(rb"\1 \2 HTTP/1", data.lstrip(b"\r\n")))
+    while True:
+        # Line ends before a request are ignored, several spaces mean one: RFC 9112, 2.2 and 3, allows both.
+        start = _START.match(data)
+        if start is not None:
+            data = b"%b %b HTTP/1%b" % (start[1], start[2], data[start.end() :])
+        reader = h11.Connection(h11.SERVER, max_incomplete_event_size=10**6)
+        reader.receive_data(data)
+        request = _first(reader)
+        if request is None:
+            return found
+        found.append(request)
+        if reader.their_state is h11.MUST_CLOSE:
+            return found
+        data = reader.trailing_data[0]
+
+
+def _first(reader: h11.Connection) -> Seen | None:
+    method, target, body = b"", b"", b""
     try:
         while True:
             event = reader.next_event()
             if isinstance(event, h11.Request):
-                method, target, body = event.method, event.target, b""
+                method, target = event.method, event.target
             elif isinstance(event, h11.Data):
                 body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
-                found.append((method, _path(target), body))
-                reader.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
-                reader.send(h11.EndOfMessage())
-                if reader.our_state is h11.MUST_CLOSE:
-                    break
-                reader.start_next_cycle()
+                return method, _path(target), body
             else:
-                break
+                return None
     except h11.RemoteProtocolError:
-        pass
-    return found
+        return None
 
 
 def _path(target: bytes) -> bytes:
