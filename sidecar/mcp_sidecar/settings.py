@@ -46,6 +46,8 @@ class Settings:
     """What becomes of clients' sessions when another process takes the server's place."""
     max_clients: int = 1000
     max_message_bytes: int = 16 * 1024 * 1024
+    http_sse: bool = False
+    """Serve the transport of revision 2024-11-05, too."""
     protocol: str = opening.AUTO
     """Which kind of revision to speak with the server: Auto, Legacy or Modern."""
     client_capabilities: tuple[str, ...] = ()
@@ -89,6 +91,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         on_server_restart=_choice(environment, paths.ENV_ON_SERVER_RESTART, RESTARTS),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
+        http_sse=_choice(environment, paths.ENV_HTTP_SSE, ("false", "true")) == "true",
         protocol=_choice(environment, paths.ENV_PROTOCOL, opening.PROTOCOLS),
         client_capabilities=_capabilities(environment),
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),

@@ -12,6 +12,7 @@ from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web import replies, streams
 from mcp_sidecar.web.exchange import Exchange
+from mcp_sidecar.web.sse import MESSAGES_PATH, STREAM_PATH, SseEndpoint
 from mcp_sidecar.web.stateless import StatelessEndpoint
 from mcp_sidecar.web.tokens import Tokens
 
@@ -44,6 +45,8 @@ class Endpoint:
         self._accept_cache: dict[bytes | None, frozenset[str]] = {}
         self._modern = {revision.encode() for revision in envelope.REVISIONS}
         self._stateless = StatelessEndpoint(relay, self._subject, self._accepts, self._foreign)
+        self._sse = SseEndpoint(relay, self._subject)
+        self._sse_paths = {STREAM_PATH: b"GET", MESSAGES_PATH: b"POST"} if settings.http_sse else {}
         self._revisions = {revision.encode() for revision in revisions.LEGACY}
 
     # Before the body is read.
@@ -58,7 +61,12 @@ class Endpoint:
         if foreign is not None:
             return self.problem(403, "host_or_origin", f"Forbidden: {foreign}")
         if head.path != _PATH:
-            return self.problem(404, "path", _NOT_FOUND)
+            wanted = self._sse_paths.get(head.path)
+            if wanted is None:
+                return self.problem(404, "path", _NOT_FOUND)
+            if head.method != wanted:
+                return self.problem(405, "method", "Method not allowed")
+            return None
         return self._unfit(head)
 
     def changed(self) -> bool:
@@ -120,6 +128,9 @@ class Endpoint:
     def serve(self, exchange: Exchange) -> None:
         """Serve a request that was not refused."""
         method = exchange.head.method
+        if exchange.head.path != _PATH:
+            (self._sse.open if method == b"GET" else self._sse.message)(exchange)
+            return
         if method == b"POST":
             self._post(exchange)
             return

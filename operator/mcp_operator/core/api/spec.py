@@ -83,6 +83,9 @@ class Session(Model):
     (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
     this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
 
+    http_sse: bool = False
+    """Serve the deprecated HTTP+SSE transport of revision 2024-11-05, too, with the stream at `/sse`, for
+    clients that know no other. Default false."""
     client_capabilities: Annotated[
         tuple[ClientCapability, ...], Field(max_length=3, json_schema_extra=SET)
     ] = ()
