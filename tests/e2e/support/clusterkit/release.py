@@ -63,7 +63,7 @@ async def upgraded(kube: k.Kube, **values: str) -> AsyncIterator[None]:
     (release, namespace), before = await named(kube), await revision(kube)
     settings = [f"--set-string={name.replace('__', '.')}={value}" for name, value in values.items()]
     where = ("-n", namespace, "--wait", "--timeout", "90s")
-    command = ("upgrade", release, str(REPOSITORY / "helm"), "--reuse-values", *settings, *where)
+    command = ("upgrade", release, str(REPOSITORY / "helm"), "--reset-then-reuse-values", *settings, *where)
     await asyncio.to_thread(node.helm, *command)
     try:
         yield
