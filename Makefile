@@ -63,7 +63,7 @@ conformance: $(VENV)/.ready launcher ## the official MCP conformance suite again
 	@PYTHONPATH=tests/conformance $(BIN)/python -m suitekit
 
 test: ## everything: lint, types, unit, chart, integration, conformance, end to end, attacks and faults on a real cluster
-	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e chaos-short
+	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e attack chaos-short
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver cli:cli dev:dev \
@@ -82,7 +82,7 @@ e2e: $(VENV)/.ready ## end-to-end tests against the running cluster (make cluste
 	@echo "==> end-to-end tests, four at a time"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial" --ignore=tests/e2e/attack
 	@echo "==> end-to-end tests that need the cluster for themselves"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial --deselect tests/e2e/test_rights.py
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial
 
 attack: $(VENV)/.ready ## attacks on server pods, relay and operator, each with its control, against the running cluster
 	@echo "==> attacks, three files at a time"

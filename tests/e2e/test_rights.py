@@ -7,6 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -39,8 +40,11 @@ def granted() -> set[Right]:
     }
 
 
-def used(lines: Iterable[str]) -> tuple[set[Right], set[Right]]:
-    """What the operator did, and what it was forbidden. To apply what is not there is also to create."""
+def used(lines: Iterable[str], since: str) -> tuple[set[Right], set[Right]]:
+    """What the operator did, and what it was forbidden since then (other tests take rights from it).
+
+    To apply what is not there is also to create.
+    """
     done: set[Right] = set()
     forbidden: set[Right] = set()
     for line in lines:
@@ -51,7 +55,10 @@ def used(lines: Iterable[str]) -> tuple[set[Right], set[Right]]:
         resource = "/".join(part for part in (target["resource"], target.get("subresource")) if part)
         right = (target.get("apiGroup", ""), resource, event["verb"])
         denied = event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
-        (forbidden if denied else done).add(right)
+        if not denied:
+            done.add(right)
+        elif event["requestReceivedTimestamp"] >= since:
+            forbidden.add(right)
         if event["verb"] == "patch" and event["responseStatus"]["code"] == 201:
             done.add((*right[:2], "create"))
     return done, forbidden
@@ -60,6 +67,7 @@ def used(lines: Iterable[str]) -> tuple[set[Right], set[Right]]:
 async def test_the_operator_uses_all_its_rights_and_misses_none(servers: Servers, kube: k.Kube) -> None:
     if node.is_kind():
         pytest.skip("the audit log is that of the local node")
+    since = datetime.now(UTC).isoformat()
     volume = {"name": "config", "configMap": {"name": "comes-later"}}
     mount = {"name": "config", "mountPath": "/config"}
     waiting = await servers.apply("waiting", volumes=[volume], volumeMounts=[mount])
@@ -74,15 +82,15 @@ async def test_the_operator_uses_all_its_rights_and_misses_none(servers: Servers
     await server.until(lambda item: bool(item and item["status"]["session"].get("epoch") == 2))
     await server.ready()
     rights = granted()
-    done, forbidden = noted()
+    done, forbidden = noted(since)
     deadline = time.monotonic() + 20  # of a pod that is silent the Events are read, after some seconds
     while not rights - done <= UNSEEN and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
-        done, forbidden = noted()
+        done, forbidden = noted(since)
     assert forbidden == set()
     assert done - rights == set(), "granted elsewhere"
     assert rights - done <= UNSEEN
 
 
-def noted() -> tuple[set[Right], set[Right]]:
-    return used(layout.of_user().audit_log.read_text(encoding="utf-8").splitlines())
+def noted(since: str) -> tuple[set[Right], set[Right]]:
+    return used(layout.of_user().audit_log.read_text(encoding="utf-8").splitlines(), since)
