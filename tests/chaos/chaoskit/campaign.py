@@ -89,7 +89,7 @@ class Campaign:
         """Seconds from the end of the disturbance to Ready and a probe that passes; None: not in time."""
         end = over + bound + OVERTIME
         while time.monotonic() < end:
-            with contextlib.suppress(k.ApiError):
+            with contextlib.suppress(k.ApiError, httpx.HTTPError):
                 now = await self.world.facts(target)
                 if facts.followed(kind, before, now):
                     at = time.monotonic()
