@@ -55,9 +55,9 @@ PUBLIC_CASES = (
     ),
     Case(
         "servers/memory.yaml",
-        "create_entities",
-        {"entities": [{"name": "relay", "entityType": "program", "observations": ["holds a session"]}]},
-        "holds a session",
+        "read_graph",
+        {},
+        "entities",
     ),
     Case(
         "servers/sequential-thinking.yaml",
@@ -72,7 +72,7 @@ PUBLIC_CASES = (
         "http://web/chart.png",
         env=(("VIS_REQUEST_SERVER", "http://web/chart"),),
     ),
-    Case("servers/playwright.yaml", "browser_navigate", {"url": "http://web/page"}, "A page of the cluster"),
+    Case("servers/playwright.yaml", "browser_navigate", {"url": "http://web/page"}, "Page Title: Page"),
 )
 
 
