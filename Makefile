@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit launcher launcher-test chart-test integration conformance e2e servers images cluster cluster-down kubeconfig bench lock crd clean
+.PHONY: help venv demo test check lint types unit launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -56,8 +56,8 @@ conformance: $(VENV)/.ready launcher ## the official MCP conformance suite again
 	@echo "==> conformance" >&2
 	@PYTHONPATH=tests/conformance $(BIN)/python -m suitekit
 
-test: ## everything: lint, types, unit, chart, integration, conformance, and end to end on a real cluster
-	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e
+test: ## everything: lint, types, unit, chart, integration, conformance, end to end, attacks and faults on a real cluster
+	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e attack chaos-short
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver dev:dev \
@@ -74,7 +74,7 @@ chart-test: $(VENV)/.ready ## the chart: helm lint, its unit tests, strict schem
 
 e2e: $(VENV)/.ready ## end-to-end tests against the running cluster (make cluster)
 	@echo "==> end-to-end tests, four at a time"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial and not public"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial and not public" --ignore=tests/e2e/attack
 	@echo "==> end-to-end tests that need the cluster for themselves"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial
 
@@ -82,6 +82,21 @@ servers: $(VENV)/.ready ## twelve public servers from npm and PyPI on the runnin
 	@$(DEV) load-public
 	@echo "==> public servers"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e/test_public_servers.py --e2e -v -n 2
+
+attack: $(VENV)/.ready ## attacks on server pods, relay and operator, each with its control, against the running cluster
+	@echo "==> attacks, three files at a time"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e/attack --e2e -q -n 3 --dist loadfile
+
+# SEED=N repeats the order of an earlier run, which told its seed; FAULTS=N is how many.
+CHAOS := PYTHONPATH=tests/chaos:tests/cluster:tests/e2e/support $(BIN)/python -m chaoskit $(if $(SEED),--seed $(SEED))
+
+chaos-short: $(VENV)/.ready ## each kind of fault once, while clients call, against the running cluster: 3 minutes
+	@echo "==> faults, the short form"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) --short --json build/chaos-short.json
+
+chaos: $(VENV)/.ready ## 200 faults in random order, while clients call (SEED=N, FAULTS=N); report in build/chaos.json
+	@echo "==> faults, the long form"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) $(if $(FAULTS),--faults $(FAULTS)) --json build/chaos.json
 
 bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
 	@mkdir -p build

@@ -15,6 +15,7 @@ KIT = HERE.parent / "tests" / "e2e" / "support" / "clusterkit"
 SCRIPTS = "load-generator"
 FILES = {
     "clusterkit/leanmcp.py": KIT / "leanmcp.py",
+    "echo.py": HERE / "echo.py",
     "measure.py": HERE / "measure.py",
     "loadgen.py": HERE / "loadgen.py",
 }

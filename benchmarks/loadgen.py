@@ -2,17 +2,17 @@
 
     loadgen.py URL [--token-file FILE] [--calls N] [--seconds S]
 
-Lies with the two modules it imports in a mounted ConfigMap; beside them it needs the standard library alone.
+Lies with the modules it imports in a mounted ConfigMap; beside them it needs the standard library alone.
 """
 
 import argparse
 import asyncio
-import functools
 import json
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from echo import echoes
 from measure import latency, throughput
 
 from clusterkit.leanmcp import Endpoint, McpClient
@@ -28,11 +28,13 @@ async def run(options: argparse.Namespace, token: str | None) -> dict[str, float
     for count in CLIENTS:
         clients = [McpClient(endpoint, token, keep_alive=True, limit=None) for _ in range(count)]
         await asyncio.gather(*(client.connect() for client in clients))
-        calls = [functools.partial(client.call, "echo", text=TEXT) for client in clients]
+        calls = await echoes(clients, TEXT)
         if count == 1:
             figures |= await latency(calls[0], options.calls)
         await throughput(calls, 0.3)  # warm up
         figures[f"c{count}"] = await throughput(calls, options.seconds)
+        for call in calls:
+            call.close()
         await asyncio.gather(*(client.close() for client in clients))
     return figures
 

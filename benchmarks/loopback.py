@@ -19,6 +19,8 @@ from pathlib import Path
 import measure
 import psutil
 import targets
+import uvloop
+from echo import echoes
 
 from clusterkit.leanmcp import McpClient
 
@@ -77,11 +79,13 @@ async def connected(bridge: targets.Bridge, count: int) -> list[McpClient]:
 
 async def many(bridge: targets.Bridge, count: int, seconds: float) -> Row:
     clients = await connected(bridge, count)
-    calls = [functools.partial(client.call, "echo", text=TEXT) for client in clients]
+    calls = await echoes(clients, TEXT)
     await measure.throughput(calls, 0.3)  # warm up
     row = {f"c{count}": await measure.throughput(calls, seconds)}
     used = bridge.memory()
     row |= {f"mib_{count}": used["bridge_mib"], f"servers_{count}": used["servers"]}
+    for call in calls:
+        call.close()
     await asyncio.gather(*(client.close() for client in clients))
     return row
 
@@ -104,7 +108,7 @@ async def measure_bridge(bridge: targets.Bridge, options: argparse.Namespace) ->
     try:
         row = {"start_s": await bridge.ready()}
         one, other = await connected(bridge, 2)
-        echo = functools.partial(one.call, "echo", text=TEXT)
+        [echo] = await echoes([one], TEXT)
         row |= await measure.latency(echo, options.calls)
         for count in (1, 16, 64):
             row |= await many(bridge, count, options.seconds)
@@ -113,6 +117,7 @@ async def measure_bridge(bridge: targets.Bridge, options: argparse.Namespace) ->
             row |= await big_result(functools.partial(other.call, "big", bytes=BIG), echo)
         if bridge.name == OURS:
             row |= await after_huge(bridge, other, options.settle)
+        echo.close()
         await asyncio.gather(one.close(), other.close())
         return row
     finally:
@@ -197,7 +202,7 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=10, help="seconds before memory is read again")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    rows = asyncio.run(run(options))
+    rows = uvloop.run(run(options))
     report(rows)
     if options.json:
         machine = {"cores": psutil.cpu_count(), "python": sys.version.split()[0]}

@@ -39,6 +39,8 @@ _CORE_FIELDS = {
     "topologySpreadConstraints": "TopologySpreadConstraint",
     "podSecurityContext": "PodSecurityContext",
     "securityContext": "SecurityContext",
+    "egressRules": "NetworkPolicyEgressRule",
+    "ingressFrom": "NetworkPolicyPeer",
 }
 
 
@@ -73,7 +75,7 @@ def _row(path: str, name: str, field: Schema) -> str:
 
 
 def _type(path: str, name: str, field: Schema) -> str:
-    core = _CORE_FIELDS.get(name) if path == "spec" else None
+    core = _CORE_FIELDS.get(name) if path.startswith("spec") else None
     if field["type"] == "array":
         items = field["items"]
         return f"list of {f'*{core}*' if core else _scalar(items, 'objects')}"

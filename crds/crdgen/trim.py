@@ -15,6 +15,8 @@ ROOTS = (
     "EnvFromSource",
     "EnvVar",
     "LocalObjectReference",
+    "NetworkPolicyEgressRule",
+    "NetworkPolicyPeer",
     "PodSecurityContext",
     "ResourceRequirements",
     "SecurityContext",
@@ -39,7 +41,12 @@ _SELECTOR_OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist"]
 ADDED: dict[str, dict[str, Schema]] = {
     "AppArmorProfile": {"type": {"enum": ["Localhost", "RuntimeDefault", "Unconfined"]}},
     "EnvVar": {"name": {"minLength": 1, "maxLength": 1024}},
+    "IPBlock": {"cidr": {"minLength": 1, "maxLength": 43}},
     "LabelSelectorRequirement": {"operator": {"enum": _SELECTOR_OPERATORS}},
+    "NetworkPolicyPort": {
+        "endPort": {"minimum": 1, "maximum": 65_535},
+        "protocol": {"enum": ["TCP", "UDP", "SCTP"]},
+    },
     "NodeSelectorRequirement": {"operator": {"enum": [*_SELECTOR_OPERATORS, "Gt", "Lt"]}},
     "PodSecurityContext": {
         "fsGroupChangePolicy": {"enum": ["Always", "OnRootMismatch"]},
@@ -88,6 +95,7 @@ REPLACED: dict[str, Schema] = {
     },
 }
 
+_GROUPS = ("io.k8s.api.core.v1.", "io.k8s.api.networking.v1.", "io.k8s.apimachinery.")
 _KEPT = (
     "type",
     "format",
@@ -155,9 +163,7 @@ def references(schema: Any) -> set[str]:
 def trim(swagger: Schema) -> Schema:
     """Make the content of core-types.json from a release's swagger.json."""
     known = {
-        short(name): schema
-        for name, schema in swagger["definitions"].items()
-        if name.startswith(("io.k8s.api.core.v1.", "io.k8s.apimachinery."))
+        short(name): schema for name, schema in swagger["definitions"].items() if name.startswith(_GROUPS)
     }
     definitions: dict[str, Schema] = {}
     waiting = list(ROOTS)

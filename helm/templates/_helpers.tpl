@@ -44,6 +44,12 @@ app.kubernetes.io/part-of: mcpserver-operator
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $context.Chart.AppVersion $image.tag }}{{ end }}
 {{- end }}
 
+{{- /* What the servers' NetworkPolicies say about this cluster, and how they let the operator in. */ -}}
+{{- define "mcpserver-operator.network" -}}
+{{- $labels := include "mcpserver-operator.selectorLabels" . | fromYaml }}
+{{- merge (dict "podLabels" $labels) .Values.network | toJson }}
+{{- end }}
+
 {{- /* What the operator does, and not more; tests/chart holds the whole list. */ -}}
 {{- define "mcpserver-operator.rules" -}}
 - apiGroups: [mcp-session.dev]
@@ -62,6 +68,9 @@ app.kubernetes.io/part-of: mcpserver-operator
 # Written by server-side apply; they go with their owner.
 - apiGroups: [""]
   resources: [services, secrets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
   verbs: [get, list, watch, create, patch]
 # What servers refer to.
 - apiGroups: [""]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from mcp_operator.adapters.kinds import SERVERS, WATCHED, Kind
 from mcp_operator.adapters.kube import Access, Kube
 from mcp_operator.adapters.registry import Registries
 from mcp_operator.core.naming import Key
-from mcp_operator.handlers import health, tasks, watching
+from mcp_operator.handlers import health, pages, tasks, watching
 from mcp_operator.handlers.audit import Audit
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
@@ -24,10 +24,11 @@ from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.entrypoints import EntryPoints
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
+from mcp_operator.handlers.pages import Page
 from mcp_operator.handlers.relays import RelayWatches
 from mcp_operator.handlers.steps import Executor
 from mcp_operator.handlers.workqueue import WorkQueue
-from mcp_operator.metrics import Metrics
+from mcp_operator.metrics import CONTENT_TYPE, METRICS_PATH, Metrics
 from mcp_operator.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class Operator:
         self.cache = Cache()
         self.queue = WorkQueue(self._reconcile, settings.concurrency, self._failed)
         self.relays = RelayWatches(self.queue.wake, settings.poll_wait, settings.poll_spacing)
-        nursery = Nursery(kube, self.cache)
+        nursery = Nursery(kube, self.cache, settings)
         self.doors = Doors(self.queue.wake)
         self.registries = Registries(settings.insecure_registries, settings.registry_ca)
         self.entries = EntryPoints(kube, self.registries, self.queue.wake, _now)
@@ -73,7 +74,7 @@ class Operator:
         self.watcher = watching.Watcher(
             self.cache, observer, self.queue.wake, self.audit.relisted, self.metrics
         )
-        self.metrics.show_phases(self.reconciler.phases)
+        self.metrics.show(self.reconciler.standings, _now)
         self._prepared = False
         self._obstacle = ""
 
@@ -96,6 +97,10 @@ class Operator:
         for key, _ in self.cache.items(SERVERS):
             self.queue.wake(key)
         self._prepared = True
+
+    def pages(self) -> Mapping[str, Callable[[], Page]]:
+        """What is served at the metrics' port."""
+        return {METRICS_PATH: lambda: Page("200 OK", self.metrics.text(), CONTENT_TYPE)}
 
     async def close(self) -> None:
         """End all runs and polls."""
@@ -195,10 +200,9 @@ async def run(settings: Settings) -> None:
         kube = await stack.enter_async_context(kube_adapter.connected())
         operator = Operator(kube, settings)
         stack.push_async_callback(operator.close)
-        stack.callback(operator.metrics.serve(settings.metrics_port))
-        await stack.enter_async_context(
-            health.served(settings.health_port, operator.trouble, operator.waiting)
-        )
+        probes = health.pages(operator.trouble, operator.waiting)
+        await stack.enter_async_context(pages.served(settings.health_port, probes))
+        await stack.enter_async_context(pages.served(settings.metrics_port, operator.pages()))
         await operator.prepare()
         watches = kopf.operator(
             registry=registry(operator),

@@ -65,6 +65,7 @@ type bridge struct {
 	opts     options
 	listener int
 	hello    helloEvent
+	masker   *masker
 	out      *queue // to the relay
 	stdin    *stdin
 	framer   framer // of the server's stdout; guarded by out.mu
@@ -106,8 +107,8 @@ func listen(path string) (int, error) {
 	return fd, nil
 }
 
-func newBridge(opts options, listener int) *bridge {
-	b := &bridge{opts: opts, listener: listener, drained: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
+func newBridge(opts options, listener int, m *masker) *bridge {
+	b := &bridge{opts: opts, listener: listener, masker: m, drained: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
 	// A relay that is gone is noticed by the goroutine that reads from it.
 	b.out = newQueue(opts.bufferBytes, func(out sink, _ error) { out.interrupt() })
 	b.framer = framer{q: b.out, max: opts.maxLineBytes, oversized: func(line droppedLine) {
@@ -174,13 +175,19 @@ func (b *bridge) receive(c *conn) {
 
 // control handles a control line from the relay.
 func (b *bridge) control(line []byte) {
-	var event plainEvent
+	var event textsEvent
 	if err := json.Unmarshal(line, &event); err != nil {
 		logf("ignored a control line that is no JSON: %v", err)
 		return
 	}
-	if event.Event == "drained" {
+	switch event.Event {
+	case "drained":
 		notify(b.drained)
+	case "mask":
+		for i, text := range event.Texts {
+			event.Texts[i] = b.masker.maskCut(text)
+		}
+		b.announce(controlLine(textsEvent{"masked", event.ID, event.Texts}))
 	}
 }
 
@@ -238,6 +245,14 @@ func (b *bridge) stdoutClosed() {
 	b.hello.StdoutClosed = true
 	b.mu.Unlock()
 	b.declare(plainEvent{"stdout-closed"})
+}
+
+// stdinClosed tells in the same way that the server will hear nothing any more.
+func (b *bridge) stdinClosed() {
+	b.mu.Lock()
+	b.hello.StdinClosed = true
+	b.mu.Unlock()
+	b.declare(plainEvent{"stdin-closed"})
 }
 
 // settle waits for the end of pump once the server is gone, as long as the relay takes what comes.

@@ -191,3 +191,20 @@ func TestClosedStdoutIsToldAndTheServerLivesOn(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+func TestTextsAreMaskedForTheRelay(t *testing.T) {
+	t.Parallel()
+	run := launch{
+		flags:   []string{"--plain-env", "NAME"},
+		env:     []string{"API_KEY=sesame-open", "NAME=harmless"},
+		command: fake("echo"),
+	}.start(t)
+	relay := run.connect()
+	relay.send("\x00" + `{"event":"mask","id":7,"texts":["key: sesame-open","harmless","…"]}` + "\n")
+	event := relay.event("masked")
+	if fmt.Sprint(event["id"], event["texts"]) != "7 [key: *** harmless …]" {
+		t.Errorf("masked %v", event)
+	}
+	relay.send("goes on\n")
+	relay.expect("goes on\n")
+}

@@ -21,10 +21,19 @@ type helloEvent struct {
 	StartTime   float64 `json:"startTime"` // Unix time in seconds
 	// StdoutClosed: the server closed its stdout, so that it can never answer (again).
 	StdoutClosed bool `json:"stdoutClosed"`
+	// StdinClosed: the server closed its stdin, so that nothing reaches it any more.
+	StdinClosed bool `json:"stdinClosed"`
 }
 
 type plainEvent struct {
 	Event string `json:"event"`
+}
+
+// textsEvent asks for texts to be masked, and answers with them in the same order.
+type textsEvent struct {
+	Event string   `json:"event"`
+	ID    int64    `json:"id"`
+	Texts []string `json:"texts"`
 }
 
 type terminatingEvent struct {

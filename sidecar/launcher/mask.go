@@ -112,6 +112,32 @@ func (m *masker) mask(text string, skip int) string {
 	return out.String()
 }
 
+// maskCut masks a text; one that ends in an ellipsis may have been cut in the middle of a secret, by somebody who did not
+// know where secrets are.
+func (m *masker) maskCut(text string) string {
+	whole, ellipsis := strings.CutSuffix(text, "…")
+	masked := m.mask(whole, 0)
+	if !ellipsis {
+		return masked
+	}
+	for n := min(len(masked), m.longest()-1); n >= minSecretCharacters; n-- {
+		if m.begins(masked[len(masked)-n:]) {
+			return masked[:len(masked)-n] + maskMark + "…"
+		}
+	}
+	return masked + "…"
+}
+
+// begins says whether any secret starts with these bytes.
+func (m *masker) begins(part string) bool {
+	for _, secret := range m.secrets {
+		if strings.HasPrefix(secret, part) {
+			return true
+		}
+	}
+	return false
+}
+
 type span struct{ start, end int }
 
 // find gives the places of secrets in text, in order, overlapping ones joined.

@@ -96,11 +96,16 @@ func TestRelayThatReplacesABlockedOneIsHeard(t *testing.T) {
 
 func TestServerThatClosedItsStdinDoesNoHarm(t *testing.T) {
 	t.Parallel()
-	run := launch{command: sh("exec <&-; echo closed; sleep 0.4; echo lives; exit 4")}.start(t)
+	run := launch{command: sh("exec <&-; echo closed; sleep 2; echo lives; exit 4")}.start(t)
 	relay := run.connect()
 	relay.expect("closed\n")
 	for range 50 {
 		relay.send("into the void\n")
+	}
+	relay.event("stdin-closed")
+	relay = run.connect()
+	if hello := relay.hello; hello["stdinClosed"] != true || hello["stdoutClosed"] != false {
+		t.Errorf("greeting %v", hello)
 	}
 	relay.event("stdin-closed")
 	relay.expect("lives\n")

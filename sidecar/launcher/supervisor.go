@@ -74,6 +74,7 @@ func run(opts options) exitFacts {
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGQUIT)
 	becomeSubreaper()
+	letOthersFinish()
 	if opts.parent != 0 {
 		followParent(opts.parent)
 	}
@@ -93,8 +94,9 @@ func (s *supervisor) start() error {
 	if err != nil {
 		return err
 	}
-	s.bridge = newBridge(s.opts, listener)
-	s.bridge.hello = helloEvent{"hello", protocolVersion, newIncarnation(), 0, unixSeconds(time.Now()), false}
+	s.bridge = newBridge(s.opts, listener, s.stderr.masker)
+	s.bridge.hello = helloEvent{Event: "hello", Version: protocolVersion, Incarnation: newIncarnation(),
+		StartTime: unixSeconds(time.Now())}
 	s.process, err = startProcess(s.opts.command)
 	if err != nil {
 		return err
@@ -148,7 +150,7 @@ func (s *supervisor) supervise() exitFacts {
 			s.bridge.stdoutClosed()
 		case <-stdinNews:
 			logf("the server closed its stdin: what is sent to it is discarded")
-			s.bridge.declare(plainEvent{"stdin-closed"})
+			s.bridge.stdinClosed()
 		case ws := <-s.status:
 			s.onExit(forMemory(exitOf(ws), oomKills(cgroupRoot)-s.oomKills))
 		case <-s.noneLeft():

@@ -96,3 +96,22 @@ func TestTerminationMessageFitsWhateverItHolds(t *testing.T) {
 		}
 	}
 }
+
+func TestMaskingOfTextsThatWereCut(t *testing.T) {
+	m := newMasker([]string{"TOKEN=hunter2-hunter2", "PLAIN=visible"}, []string{"PLAIN"})
+	for text, want := range map[string]string{
+		"":                        "",
+		"visible":                 "visible",
+		"a hunter2-hunter2 b":     "a *** b",
+		"a hunter2-hunter2":       "a ***",
+		"cut at hunter2-h…":       "cut at ***…",
+		"cut after hunter2-hunt…": "cut after ***…",
+		"cut at hun…":             "cut at hun…",
+		"not cut hunter2":         "not cut hunter2",
+		"…":                       "…",
+	} {
+		if got := m.maskCut(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}

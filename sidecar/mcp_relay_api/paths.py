@@ -34,8 +34,10 @@ SIGNING_KEY_FILE: Final = "signing-key"
 # Where the relay image keeps the launcher that the postStart hook copies from.
 IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 
-# Reason of the error that stands with state Dropped when the process closed its stdout: no answer can come.
+# Reasons of the error that stands with state Dropped when the process closed one of its pipes and goes on: no
+# answer can come, or no request can reach it.
 REASON_STDOUT_CLOSED: Final = "StdoutClosed"
+REASON_STDIN_CLOSED: Final = "StdinClosed"
 
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
 ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
@@ -48,4 +50,5 @@ ENV_CALL_TIMEOUT: Final = "MCP_RELAY_CALL_TIMEOUT_SECONDS"
 ENV_IDLE_TIMEOUT: Final = "MCP_RELAY_IDLE_TIMEOUT_SECONDS"
 ENV_MAX_CLIENTS: Final = "MCP_RELAY_MAX_CLIENTS"
 ENV_MAX_MESSAGE_BYTES: Final = "MCP_RELAY_MAX_MESSAGE_BYTES"
+ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"

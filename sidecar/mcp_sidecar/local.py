@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from mcp_sidecar import log, service
-from mcp_sidecar.core import methods, naming
+from mcp_sidecar.core import methods, naming, opening
 from mcp_sidecar.settings import Settings
 from mcp_sidecar.web.server import listen
 
@@ -81,6 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         help="limit of one message (default 16777216)",
     )
     parser.add_argument(
+        "--protocol",
+        choices=opening.PROTOCOLS,
+        default=opening.AUTO,
+        help="speak with the server as of the revisions with a handshake (Legacy), as of those without "
+        "sessions (Modern), or find out which (Auto, the default)",
+    )
+    parser.add_argument(
         "--client-capability",
         action="append",
         choices=methods.CLIENT_CAPABILITIES,
@@ -128,6 +135,7 @@ def _settings(options: argparse.Namespace, command: list[str], directory: Path, 
         allowed_hosts=tuple(options.allowed_host),
         call_timeout=options.call_timeout,
         max_message_bytes=options.max_message_bytes,
+        protocol=options.protocol,
         client_capabilities=tuple(dict.fromkeys(options.client_capability)),
     )
 

@@ -1,6 +1,5 @@
 """The relay in a pod: settings from the environment, secrets from mounted files."""
 
-import signal
 import sys
 
 from mcp_sidecar import log, service, settings
@@ -9,8 +8,6 @@ from mcp_sidecar.web.server import listen
 
 def main() -> int:
     """Run until SIGTERM; the exit code is 0, or 2 for settings that make no sense."""
-    # As the first process of its container the relay would not even die of a signal nobody waits for yet.
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     log.configure()
     try:
         chosen = settings.from_environment()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, methods
+from mcp_sidecar.core import access, methods, opening
 
 AUTH_KINDS = ("Bearer", "None")
 
@@ -38,6 +38,8 @@ class Settings:
     idle_timeout: float = 7200.0
     max_clients: int = 1000
     max_message_bytes: int = 16 * 1024 * 1024
+    protocol: str = opening.AUTO
+    """Which kind of revision to speak with the server: Auto, Legacy or Modern."""
     client_capabilities: tuple[str, ...] = ()
     """Which of sampling, elicitation and roots the relay declares towards the server."""
 
@@ -71,6 +73,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         idle_timeout=_number(environment, paths.ENV_IDLE_TIMEOUT, 7200),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
+        protocol=_protocol(environment),
         client_capabilities=_capabilities(environment),
     )
 
@@ -84,6 +87,13 @@ def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
     except OSError:
         resolver = ""  # not in a pod: the usual domain is assumed
     return access.in_cluster(names, resolver)
+
+
+def _protocol(environment: Mapping[str, str]) -> str:
+    name = environment.get(paths.ENV_PROTOCOL, "") or opening.AUTO
+    if name not in opening.PROTOCOLS:
+        raise SettingsError(f"{paths.ENV_PROTOCOL}={name!r} is not one of {', '.join(opening.PROTOCOLS)}")
+    return name
 
 
 def _capabilities(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ ALLOWED = {
     ("", "pods"): {"get", "list", "watch", "create", "delete"},
     ("", "services"): {"get", "list", "watch", "create", "patch"},
     ("", "secrets"): {"get", "list", "watch", "create", "patch"},
+    ("networking.k8s.io", "networkpolicies"): {"get", "list", "watch", "create", "patch"},
     ("", "configmaps"): {"get", "list", "watch"},
     ("events.k8s.io", "events"): {"create", "list"},
 }

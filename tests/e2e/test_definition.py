@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"volumes": [{"name": "x", "emptyDir": {"foo": 1}}]},
         'unknown field "spec.volumes[0].emptyDir.foo"',
     ),
-    "field of a later release": ({"network": {}}, 'unknown field "spec.network"'),
+    "field of a later release": ({"remote": {}}, 'unknown field "spec.remote"'),
     "wrong word": ({"imagePullPolicy": "Sometimes"}, "spec.imagePullPolicy"),
     "too many items": ({"recovery": {"backoffSeconds": [1] * 11}}, "spec.recovery.backoffSeconds: Too many"),
     "out of bounds": ({"recovery": {"maxRetries": 11}}, "spec.recovery.maxRetries"),
@@ -155,7 +155,7 @@ def test_usual_pod_settings_are_accepted_and_kept(cluster: str) -> None:
 def test_defaults_are_filled_in_where_they_say_something(cluster: str) -> None:
     accepted, answer = _try(COMMAND)
     assert accepted, answer
-    assert set(json.loads(answer)["spec"]) == {"command", "auth", "recovery", "session", "suspend"}
+    assert set(json.loads(answer)["spec"]) == {"command", "auth", "network", "recovery", "session", "suspend"}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,15 @@ class RefusedChildError(KubeError):
 
 
 class UnreachableError(Exception):
-    """The relay did not answer, or not with something usable."""
+    """The relay did not answer, or refused to. `silent`: it took the request, or nothing did, in silence."""
+
+    def __init__(self, message: str, *, silent: bool = False) -> None:
+        super().__init__(message)
+        self.silent = silent
+
+
+class UnreadableError(Exception):
+    """The relay answered with something that is no report; the message says what is wrong with it."""
 
 
 class RegistryError(Exception):

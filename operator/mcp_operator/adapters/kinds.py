@@ -37,7 +37,8 @@ SERVICES: Final = Kind("", "v1", "services", selector=naming.SERVER)
 SECRETS: Final = Kind(
     "", "v1", "secrets", fields="type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"
 )
+NETWORK_POLICIES: Final = Kind("networking.k8s.io", "v1", "networkpolicies", selector=naming.SERVER)
 CONFIG_MAPS: Final = Kind("", "v1", "configmaps")
 EVENTS: Final = Kind("events.k8s.io", "v1", "events")
 
-WATCHED: Final = (SERVERS, PODS, SERVICES, SECRETS, CONFIG_MAPS)
+WATCHED: Final = (SERVERS, PODS, SERVICES, SECRETS, NETWORK_POLICIES, CONFIG_MAPS)

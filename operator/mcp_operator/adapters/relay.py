@@ -1,20 +1,20 @@
-"""The relays: long-poll of their status, and the order to reconnect, over httpx."""
+"""The relays: long-poll of their status, and the order to reconnect. Speaks plain HTTP by aiohttp."""
 
-import asyncio
 import socket
-import ssl
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-import httpx
+import aiohttp
 import pydantic
 
-from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.errors import UnreachableError, UnreadableError
 from mcp_relay_api import paths
 from mcp_relay_api.status import RelayStatus
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
+# A relay holds an unchanged answer back for as long as it is told to; one this much later hangs.
+OVERDUE_SECONDS: Final = 2.0
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 
 # A node or network that vanishes says nothing; the kernel asks instead, so that a poll ends within 5 s.
@@ -24,9 +24,6 @@ _KEEPALIVE: Final = (
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
 )
-
-# Relays are spoken to in plain HTTP; without this every client would load the system's certificates.
-_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @dataclass(frozen=True)
@@ -49,42 +46,41 @@ class Endpoint:
 
 
 class Relay:
-    """The client of one relay, with connections of its own.
-
-    One pool for all would be searched from end to end by httpx with every request: with 1,000 waiting
-    polls that took two thirds of a core, measured; pools of their own take 4 MB.
-    """
+    """The client of one relay, with a connection of its own."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        limits = httpx.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=90)
-        transport = httpx.AsyncHTTPTransport(
-            verify=_TLS, trust_env=False, limits=limits, socket_options=_KEEPALIVE
-        )
-        self._client = httpx.AsyncClient(transport=transport, trust_env=False)
+        self._polls: aiohttp.ClientSession | None = None
+        self._last: tuple[bytes, RelayStatus] | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.aclose()
+        if self._polls is not None:
+            await self._polls.close()
 
     async def status(self, known: RelayStatus | None, wait: float) -> RelayStatus:
         """The relay's report: at once if not the known one, else when it changes or after `wait` seconds.
 
+        Only inside `async with`.
+
         Raises:
-            UnreachableError: no answer, or none that can be used.
+            UnreachableError: no answer, or a refusal.
+            UnreadableError: an answer that is no report.
 
         """
-        query: dict[str, Any] = {}
+        if self._polls is None:
+            self._polls = _session(keep=True)
+        query: dict[str, str] = {}
+        limit = ANSWER_SECONDS
         if known is not None:
-            query = {"after": known.revision, "instance": known.instance, "wait": wait}
-        patience = httpx.Timeout(ANSWER_SECONDS + (wait if known is not None else 0), connect=CONNECT_SECONDS)
-        content = await self._send("GET", paths.STATUS_PATH, patience, query)
-        try:
-            return RelayStatus.model_validate_json(content)
-        except pydantic.ValidationError as error:
-            raise UnreachableError(f"its report cannot be read: {_first(error)}") from error
+            query = {"after": str(known.revision), "instance": known.instance, "wait": f"{wait:g}"}
+            limit = wait + OVERDUE_SECONDS
+        content = await self._send(self._polls, "GET", paths.STATUS_PATH, limit, query)
+        if self._last is None or self._last[0] != content:
+            self._last = content, _report(content)
+        return self._last[1]
 
     async def reconnect(self) -> None:
         """Tell the relay to open its connection to the launcher anew.
@@ -93,31 +89,59 @@ class Relay:
             UnreachableError: no answer, or a refusal.
 
         """
-        await self._send("POST", paths.RECONNECT_PATH, httpx.Timeout(ANSWER_SECONDS), {})
+        async with _session(keep=False) as session:
+            await self._send(session, "POST", paths.RECONNECT_PATH, ANSWER_SECONDS, {})
 
-    async def _send(self, method: str, path: str, patience: httpx.Timeout, query: dict[str, Any]) -> bytes:
-        """The body of a successful answer; the whole of it must be there within the time for its begin."""
+    async def _send(
+        self, session: aiohttp.ClientSession, method: str, path: str, limit: float, query: dict[str, str]
+    ) -> bytes:
+        """The body of a successful answer, the whole of which must be there within `limit` seconds."""
         url, headers = self.endpoint.url(path), self.endpoint.headers
+        timeout = aiohttp.ClientTimeout(total=limit, sock_connect=CONNECT_SECONDS)
         try:
-            async with (
-                asyncio.timeout(patience.read),
-                self._client.stream(method, url, params=query, headers=headers, timeout=patience) as answer,
-            ):
-                if not answer.is_success:
-                    raise UnreachableError(f"HTTP {answer.status_code}")
+            async with session.request(
+                method, url, params=query, headers=headers, timeout=timeout, allow_redirects=False
+            ) as answer:
+                if not 200 <= answer.status < 300:
+                    raise UnreachableError(f"HTTP {answer.status}")
                 return await _content(answer)
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+        except TimeoutError as error:
+            raise UnreachableError(f"no answer within {limit:g} s", silent=True) from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UnreachableError(str(error) or type(error).__name__) from error
 
 
-async def _content(answer: httpx.Response) -> bytes:
+def _session(*, keep: bool) -> aiohttp.ClientSession:
+    def connected(address: Any) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        made = socket.socket(family, kind, protocol)
+        for level, option, value in _KEEPALIVE:
+            made.setsockopt(level, option, value)
+        return made
+
+    connector = aiohttp.TCPConnector(
+        limit=2, keepalive_timeout=90 if keep else None, force_close=not keep, socket_factory=connected
+    )
+    return aiohttp.ClientSession(
+        connector=connector, auto_decompress=False, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+    )
+
+
+async def _content(answer: aiohttp.ClientResponse) -> bytes:
     """The body as it comes, read no further than the limit: whoever listens there may send without end."""
     found = bytearray()
-    async for chunk in answer.aiter_raw():
+    async for chunk in answer.content.iter_any():
         found += chunk
         if len(found) > MAX_DOCUMENT:
-            raise UnreachableError(f"its report has more than {MAX_DOCUMENT} bytes")
+            raise UnreadableError(f"it has more than {MAX_DOCUMENT} bytes")
     return bytes(found)
+
+
+def _report(content: bytes) -> RelayStatus:
+    try:
+        return RelayStatus.model_validate_json(content)
+    except pydantic.ValidationError as error:
+        raise UnreadableError(_first(error)) from error
 
 
 def _first(error: pydantic.ValidationError) -> str:

@@ -29,6 +29,8 @@ def compute(seen: Observation, plan: Plan, verified: bool) -> tuple[Condition, .
     }
     if stalled(seen, plan):
         told[ConditionType.STALLED] = (ConditionStatus.TRUE, plan.reason, plan.message)
+    elif plan.changed:
+        told[ConditionType.RECONCILING] = (ConditionStatus.TRUE, Reason.CONFIGURATION_CHANGED, plan.changed)
     elif plan.phase not in _SETTLED:
         told[ConditionType.RECONCILING] = (ConditionStatus.TRUE, plan.reason, plan.message)
     before = {condition.type: condition for condition in seen.status.conditions}
@@ -85,9 +87,11 @@ def _pod_serves(plan: Plan) -> bool:
 
 
 def _verified(plan: Plan, verified: bool) -> Told:
+    found = plan.failure
+    if verified and found is not None:
+        return ConditionStatus.TRUE, found.reason, f"the session is initialised, but: {found.message}"
     if verified:
         return ConditionStatus.TRUE, Reason.INITIALIZED, "the session is initialised"
-    found = plan.failure
     if found is not None:
         return ConditionStatus.FALSE, found.reason, found.message
     return ConditionStatus.FALSE, plan.reason, plan.message

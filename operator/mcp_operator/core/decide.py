@@ -22,7 +22,7 @@ def decide(seen: Observation) -> Plan:
     for row in ROWS:
         plan = row.apply(case)
         if plan is not None:
-            return entry.awaited(case, replace(plan, rule=row.name))
+            return entry.awaited(case, absence.with_change(case, replace(plan, rule=row.name)))
     return _nothing_known(case)
 
 

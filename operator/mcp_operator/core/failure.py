@@ -1,6 +1,7 @@
 """Why something does not work: one value for every stage, and how it is read from what nodes report."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -26,6 +27,13 @@ _SIGNALS: Final = {
 }  # fmt: skip
 _SIGNAL_BASE: Final = 128
 MAX_LAST_WORDS: Final = 200
+# Lines of npm that say nothing about the cause, and the first line of a cause: `npm error 404 Not Found - …`.
+_TRAILER: Final = re.compile(
+    r"npm (notice|warn)\b|npm (error|ERR!)( A complete log.*| .*\.log|\s*)$|Node\.js v\d"
+)
+_NPM_CAUSE: Final = re.compile(r"npm (error|ERR!) (?!code |errno |syscall |path )\S+ .")
+_NODE: Final = re.compile(r"Node\.js v\d")
+_ERROR: Final = re.compile(r"(\w+ )?\w*Error\b.*:")
 # How a pod can end as a whole, without its containers telling: reason of the pod's status -> ours.
 _POD_REASONS: Final = {
     "Evicted": (ErrorPhase.PROCESS, Reason.EVICTED),
@@ -154,9 +162,18 @@ def _exit_message(exit_: ProcessExit, reason: Reason) -> str:
 
 
 def _last_words(tail: str) -> str:
-    """The last line that says something: what most programs write there is why they give up."""
-    spoken = [line for line in text.tail(tail, MAX_STDERR_TAIL).splitlines() if line.strip()]
-    return text.line(spoken[-1], MAX_LAST_WORDS) if spoken else ""
+    """The last line that says something: what most programs write there is why they give up.
+
+    npm says why first, and ends with where its log is; Node.js ends with its own version.
+    """
+    lines = text.tail(tail, MAX_STDERR_TAIL).splitlines()
+    spoken = [line for line in lines if line.strip() and not _TRAILER.match(line)]
+    if not spoken:
+        return ""
+    causes = [line for line in spoken if _NPM_CAUSE.match(line)]
+    if _NODE.match(next(line for line in reversed(lines) if line.strip())):
+        causes = causes or [line for line in spoken if _ERROR.match(line)]
+    return text.line((causes or spoken[-1:])[0], MAX_LAST_WORDS)
 
 
 def _launcher_exit(server: ContainerFacts, time: datetime) -> ProcessExit:

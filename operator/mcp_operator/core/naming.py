@@ -10,6 +10,8 @@ SERVER: Final = f"{GROUP}/server"
 EPOCH: Final = f"{GROUP}/epoch"
 # Hash of everything that makes the pod what it is; another one means another pod.
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
+# The parts of that, each with its digest, so that a change can be told by its name.
+CONFIG: Final = f"{GROUP}/config"
 # Full name of the MCPServer, which may be longer than a label value.
 RESOURCE_NAME: Final = f"{GROUP}/name"
 

@@ -1,11 +1,12 @@
 """Frozen facts of one run: what was read from the cluster and from the relay, and the time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from mcp_operator.core.api import MCPServerSpec, MCPServerStatus, Phase
-from mcp_relay_api.status import RelayState, RelayStatus
+from mcp_relay_api.status import ErrorPhase, RelayState, RelayStatus
 
 
 class ContainerState(StrEnum):
@@ -15,6 +16,16 @@ class ContainerState(StrEnum):
     WAITING = "Waiting"
     RUNNING = "Running"
     TERMINATED = "Terminated"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a container ended."""
+
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,8 @@ class ContainerFacts:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     restarts: int = 0
+    last: Ending | None = None
+    """How it ended before its last restart."""
 
     @property
     def running(self) -> bool:
@@ -48,6 +61,8 @@ class PodFacts:
     uid: str
     epoch: int
     config_hash: str = ""
+    config: Mapping[str, str] = field(default_factory=dict)
+    """The parts that it was made from; see `configuration`."""
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
@@ -67,6 +82,16 @@ class PodFacts:
     relay: ContainerFacts = ContainerFacts()
 
     @property
+    def serving(self) -> bool:
+        """Whether its server process runs and nobody ends it."""
+        return self.server.running and not self.deleting and not self.ended
+
+    @property
+    def started(self) -> bool:
+        """Whether its server has ever run."""
+        return self.ended or self.server.running or self.server.terminated
+
+    @property
     def ended(self) -> bool:
         """Whether the pod has reached a phase that it never leaves."""
         return self.phase in {"Succeeded", "Failed"}
@@ -79,20 +104,27 @@ class RelayView:
     status: RelayStatus | None = None
     failures: int = 0
     message: str = ""
+    unreadable: str = ""
+    """Why what it says cannot be read, while it cannot: it answers, so it is not unreachable."""
 
     @property
     def unheard(self) -> bool:
         """Whether no poll has come to an end yet."""
-        return self.status is None and self.failures == 0
+        return self.status is None and self.failures == 0 and not self.unreadable
 
     @property
     def usable(self) -> RelayStatus | None:
-        """The report, while the session is initialised now and its tools are listed; else None."""
+        """The report, while the session is initialised now and its tools are listed or cannot be; else None.
+
+        A tool list is information: a broken one must not hide a working server.
+        """
         told = self.status
         if told is None or self.failures or told.state is not RelayState.CONNECTED or told.session is None:
             return None
+        if told.error is not None:
+            return told if told.error.phase is ErrorPhase.LIST_TOOLS else None
         listed = told.tool_count is not None or "tools" not in told.session.capabilities
-        return told if listed and told.error is None else None
+        return told if listed else None
 
     @property
     def answering(self) -> bool:
@@ -126,6 +158,8 @@ class MissingReference:
     """Path in the resource that names it, for example `spec.env[0]`."""
     key: str | None = None
     """None: the object as a whole is missing."""
+    fault: str = ""
+    """Why the value of the key, which is there, cannot be used: as good as missing."""
 
 
 _SERVED = frozenset({Phase.CONNECTED, Phase.RECONNECTING})
@@ -142,6 +176,8 @@ class Observation:
     spec: MCPServerSpec
     status: MCPServerStatus
     config_hash: str
+    config: Mapping[str, str] = field(default_factory=dict)
+    """The parts that the next pod is made from; see `configuration`."""
     deleting: bool = False
     invalid: str = ""
     conflict: str = ""

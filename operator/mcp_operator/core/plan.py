@@ -20,6 +20,8 @@ class Plan:
     budget: Budget
     failure: Failure | None = None
     """Shown as `status.error`; None leaves the last counted failure there."""
+    passing: bool = False
+    """Whether `failure` only says what is waited for: it never hides a failure that was counted."""
     look_again: datetime | None = None
     """When time alone makes a new decision necessary; None: only an event does."""
     delete: tuple[PodFacts, ...] = ()
@@ -30,9 +32,11 @@ class Plan:
     look_up: bool = False
     """Whether the registry is asked what the image starts."""
     wanted: bool = True
-    """Whether the Service and the Secret should exist; False while the resource goes away."""
+    """Whether the children beside the pod should exist; False while the resource goes away."""
     hold: bool = False
     """Whether the status stays as it is: what was written last is still the best that is known."""
+    changed: str = ""
+    """What changed since the pod was made, while the pod serves on and its replacement is still to come."""
     rule: str = ""
 
     def __str__(self) -> str:

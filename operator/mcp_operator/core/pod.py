@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from mcp_operator.core import times
-from mcp_operator.core.naming import CONFIG_HASH, EPOCH, RELAY_CONTAINER, SERVER_CONTAINER
-from mcp_operator.core.observation import ContainerFacts, ContainerState, PodFacts
+from mcp_operator.core import configuration, times
+from mcp_operator.core.naming import CONFIG, CONFIG_HASH, EPOCH, RELAY_CONTAINER, SERVER_CONTAINER
+from mcp_operator.core.observation import ContainerFacts, ContainerState, Ending, PodFacts
 
 Json = dict[str, Any]
 
@@ -24,6 +24,7 @@ def facts(pod: Json) -> PodFacts:
         uid=meta.get("uid", ""),
         epoch=_epoch(meta.get("labels", {}).get(EPOCH, "")),
         config_hash=meta.get("annotations", {}).get(CONFIG_HASH, ""),
+        config=configuration.read(meta.get("annotations", {}).get(CONFIG, "")),
         phase=status.get("phase", "Pending"),
         reason=status.get("reason", ""),
         message=status.get("message", ""),
@@ -80,4 +81,16 @@ def _container(statuses: Any, name: str) -> ContainerFacts:
         started_at=times.parse(detail.get("startedAt")),
         finished_at=times.parse(detail.get("finishedAt")),
         restarts=found.get("restartCount", 0),
+        last=_last((found.get("lastState") or {}).get("terminated")),
+    )
+
+
+def _last(ended: Json | None) -> Ending | None:
+    if not ended:
+        return None
+    return Ending(
+        reason=ended.get("reason", ""),
+        message=ended.get("message", ""),
+        exit_code=ended.get("exitCode"),
+        finished_at=times.parse(ended.get("finishedAt")),
     )

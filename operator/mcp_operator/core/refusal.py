@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from mcp_operator.core import backoff, failure
+from mcp_operator.core import backoff, failure, limits
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import Observation
@@ -15,14 +15,9 @@ TAKEN = 409
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 # What a plan says in these phases stands also when something beside the pod is refused.
 _OWN_PHASE = frozenset({Phase.SUSPENDED, Phase.RECREATING, Phase.ERROR})
-_LIMITS = (
-    "exceeded quota",
-    "failed quota",
-    "maximum ",
-    "minimum ",
-    "must specify limits",
-    "must specify requests",
-)
+_QUOTA = ("exceeded quota", "failed quota")
+# A RuntimeClass that is missing may come any moment, and a look costs one request.
+SANDBOX_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -34,6 +29,8 @@ class Refusal:
     cause: str = ""
     what: str = "the pod"
     """What was refused, for people."""
+    cure: str = ""
+    """What to change, where more is known than the message tells."""
 
 
 def refused(seen: Observation, plan: Plan, answer: Refusal) -> Plan:
@@ -92,13 +89,19 @@ def _failure(answer: Refusal, seen: Observation) -> Failure:
         return failure.failure(ErrorPhase.SANDBOX, Reason.SANDBOX_FAILED, message, seen.now)
     if answer.status == TAKEN:
         return failure.failure(ErrorPhase.VALIDATION, Reason.OWNERSHIP_CONFLICT, text, seen.now)
-    reason = Reason.QUOTA_EXCEEDED if any(word in text for word in _LIMITS) else Reason.ADMISSION_REFUSED
-    message = f"the API server refused {answer.what}: {text}"
-    return failure.failure(ErrorPhase.ADMISSION, reason, message, seen.now)
+    cure = f"{answer.cure} ({text})" if answer.cure else text
+    message = f"the API server refused {answer.what}: {cure}"
+    return failure.failure(ErrorPhase.ADMISSION, _reason(text), message, seen.now)
+
+
+def _reason(message: str) -> Reason:
+    if any(word in message for word in _QUOTA):
+        return Reason.QUOTA_EXCEEDED
+    return Reason.LIMIT_RANGE_EXCEEDED if limits.concerns(message) else Reason.ADMISSION_REFUSED
 
 
 def _only_slowly(case: Case, epoch: int) -> backoff.Budget:
-    seconds = case.seen.spec.recovery.retry_after_error_seconds
+    seconds = min(case.seen.spec.recovery.retry_after_error_seconds, SANDBOX_SECONDS)
     following = case.now + timedelta(seconds=seconds) if seconds else None
     return replace(case.budget, next_attempt=following, failed_epoch=epoch)
 
@@ -123,5 +126,6 @@ def _until_old_pods_are_gone(plan: Plan, found: Failure) -> Plan:
         reason=found.reason,
         message=found.message,
         failure=found,
+        passing=True,
         create_epoch=None,
     )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mcp_operator.core import conditions, text
-from mcp_operator.core.api import ErrorPhase, MCPServerStatus, Phase
+from mcp_operator.core.api import MCPServerStatus, Phase
 from mcp_operator.core.api.status import (
     MAX_CAPABILITIES,
     MAX_TITLE,
@@ -22,12 +22,12 @@ from mcp_operator.core.observation import Observation
 from mcp_operator.core.plan import Plan
 from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayStatus
 
-# The number of clients moves with every client; it alone is written at most this often.
-CLIENTS_SECONDS = 10
+# The number of clients moves with every client, and some servers change their tools without end: where only
+# these differ, the status is written at most this often.
+MINOR_SECONDS = 10
 _SHORT = 256
 _SHOWN = frozenset({Phase.CONNECTING, Phase.CONNECTED, Phase.RECONNECTING})
-# Stages in which an error says what is waited for; it goes when the wait is over, counted failures stay.
-_PASSING = frozenset({ErrorPhase.TRANSPORT, ErrorPhase.IMAGE_PULL, ErrorPhase.SCHEDULING})
+_TOOLS = frozenset({"toolCount", "toolsDigest", "tools"})
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,19 @@ def verified(seen: Observation, plan: Plan) -> RelayStatus | None:
     pod, told = seen.pod, seen.relay.usable
     up = pod is not None and not pod.deleting and not pod.server.terminated and not pod.ended
     shown = plan.phase in _SHOWN and plan.create_epoch is None
-    return told if up and shown and plan.failure is None else None
+    clear = plan.failure is None or plan.phase is Phase.CONNECTED
+    return told if up and shown and clear else None
 
 
 def _error(seen: Observation, plan: Plan) -> ServerError | None:
-    previous = seen.status.error
+    """The last failure that was counted, as long as one is; else what the plan tells of."""
+    previous, counted = seen.status.error, plan.budget.failures > 0
+    if counted and (plan.passing or plan.failure is None):
+        return previous
     if plan.failure is not None:
         return _as_error(plan.failure, previous)
-    if plan.phase in {Phase.ERROR, Phase.RECREATING} and plan.budget.failed_epoch is not None:
-        return previous
-    over = previous is None or previous.phase in _PASSING
-    return None if over or plan.budget.failures == 0 else previous
+    waits = plan.phase in {Phase.ERROR, Phase.RECREATING} and plan.budget.failed_epoch is not None
+    return previous if waits else None
 
 
 def _as_error(found: Failure, previous: ServerError | None) -> ServerError:
@@ -95,6 +97,8 @@ def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
     previous = seen.status.recovery or RecoveryStatus()
     budget = plan.budget
     had_pod = seen.status.session is not None and seen.status.session.epoch > 0
+    # A pod that only waited, for a Secret perhaps, was no server that restarts.
+    replaced = had_pod and plan.create_epoch is not None and (seen.pod is None or seen.pod.started)
     restored = seen.status.phase is Phase.RECONNECTING and plan.phase is Phase.CONNECTED
     return RecoveryStatus(
         action=plan.action,
@@ -102,7 +106,7 @@ def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
         attempt=min(budget.failures, seen.spec.recovery.max_retries),
         max_retries=seen.spec.recovery.max_retries,
         next_attempt_time=budget.next_attempt,
-        restarts=previous.restarts + (1 if had_pod and plan.create_epoch is not None else 0),
+        restarts=previous.restarts + (1 if replaced else 0),
         reconnects=previous.reconnects + (1 if restored else 0),
         consecutive_failures=budget.failures,
         config_hash=budget.config_hash,
@@ -197,14 +201,22 @@ def patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def only_clients(change: dict[str, Any]) -> bool:
-    """Whether a patch does nothing but correct the number of clients."""
-    return set(change) == {"session"} and set(change["session"]) == {"clients"}
+def counted(before: MCPServerStatus, after: MCPServerStatus) -> bool:
+    """Whether a failure was counted from one status to the next."""
+    old, new = before.recovery or RecoveryStatus(), after.recovery or RecoveryStatus()
+    fresh = (old.config_hash, before.observed_generation) != (new.config_hash, after.observed_generation)
+    return new.consecutive_failures > (0 if fresh else old.consecutive_failures)
 
 
-def clients_due(last_write: datetime | None, now: datetime) -> datetime | None:
-    """When the number of clients may be written again; None: now."""
+def minor(change: dict[str, Any]) -> bool:
+    """Whether a patch corrects only the number of clients or the list of tools."""
+    clients = set(change.get("session") or {"clients"}) == {"clients"}
+    return clients and set(change) <= {"session", *_TOOLS}
+
+
+def minor_due(last_write: datetime | None, now: datetime) -> datetime | None:
+    """When a minor change may be written after the last one; None: now."""
     if last_write is None:
         return None
-    due = last_write + timedelta(seconds=CLIENTS_SECONDS)
+    due = last_write + timedelta(seconds=MINOR_SECONDS)
     return due if due > now else None

@@ -3,11 +3,24 @@
 from dataclasses import dataclass
 
 from mcp_operator.core import text
-from mcp_operator.core.api import MCPServerStatus, Phase, Reason
+from mcp_operator.core.api import ConditionType, MCPServerStatus, Phase, Reason
 from mcp_operator.core.plan import Plan
 
 MAX_NOTE = 1024
 _WORRYING = frozenset({Phase.ERROR, Phase.RECONNECTING})
+# How long a broken connection must last to be worth an Event: a process that ends breaks it as well.
+LASTING_SECONDS = 3.0
+_ON_ITS_WAY = frozenset(
+    {
+        Reason.NOT_OBSERVED,
+        Reason.CREATED,
+        Reason.POD_MISSING,
+        Reason.POD_PENDING,
+        Reason.INITIALIZING,
+        Reason.INITIALIZED,
+    }
+)
+_BRIEF = frozenset({Reason.TRANSPORT_DROPPED, Reason.RELAY_UNREACHABLE})
 
 
 @dataclass(frozen=True)
@@ -17,6 +30,8 @@ class Note:
     reason: str
     message: str
     warning: bool
+    after: float = 0.0
+    """Seconds for which it must stay true before it is told."""
 
 
 def notes(before: MCPServerStatus, after: MCPServerStatus, plan: Plan, created: str = "") -> tuple[Note, ...]:
@@ -28,18 +43,28 @@ def notes(before: MCPServerStatus, after: MCPServerStatus, plan: Plan, created: 
         warning = plan.failure is not None or after.phase in _WORRYING
         gave_up = after.phase is Phase.ERROR
         reason = plan.failure.reason if plan.failure is not None and not gave_up else plan.reason
-        found.append(Note(reason.value, text.line(_message(after, plan), MAX_NOTE), warning))
+        lasting = LASTING_SECONDS if after.phase is Phase.RECONNECTING and reason in _BRIEF else 0.0
+        found.append(Note(reason.value, text.line(_message(after, plan), MAX_NOTE), warning, lasting))
     return tuple(found)
 
 
 def _told(status: MCPServerStatus) -> tuple[object, ...]:
+    # A failure that was counted before stays in `error` and hides what is waited for there, but not here.
+    trouble = _trouble(status)
+    if status.phase is Phase.CONNECTED:
+        return status.phase, trouble
     failed = status.recovery.failed_epoch if status.recovery else None
-    error = status.error.reason if status.error and status.phase is not Phase.CONNECTED else None
-    return status.phase, error, failed if status.phase is not Phase.CONNECTED else None
+    return status.phase, status.error.reason if status.error else None, failed, trouble
+
+
+def _trouble(status: MCPServerStatus) -> str:
+    """Why there is no session, or no list of its tools; "" while it is only on its way."""
+    reasons = (item.reason for item in status.conditions if item.type is ConditionType.VERIFIED)
+    return next((reason for reason in reasons if reason not in _ON_ITS_WAY), "")
 
 
 def _message(after: MCPServerStatus, plan: Plan) -> str:
-    if after.phase is Phase.CONNECTED:
+    if after.phase is Phase.CONNECTED and plan.failure is None:
         return f"the session is initialised, {after.tool_count or 0} tools"
     if plan.failure is not None and plan.failure.message not in plan.message:
         return f"{plan.message}: {plan.failure.message}"

@@ -17,6 +17,7 @@ from mcp_operator.manifests.secret import KEYS
 
 Json = dict[str, Any]
 DIGESTS: Final = "digests"
+FAULTS: Final = "faults"
 _TOMBSTONES: Final = 10_000
 _POD_SPEC: Final = frozenset({"nodeName", "tolerations"})
 
@@ -105,6 +106,9 @@ def _trimmed(kind: Kind, found: Json) -> Json:
     meta = {key: value for key, value in found.get("metadata", {}).items() if key != "managedFields"}
     if kind is SECRETS or kind is CONFIG_MAPS:
         kept: Json = {"metadata": _identity_only(meta), DIGESTS: references.data_digests(found)}
+        faults = references.token_faults(found) if kind is SECRETS else {}
+        if faults:
+            kept[FAULTS] = faults
         if kind is SECRETS and naming.SERVER in meta.get("labels", {}):
             data = found.get("data") or {}
             kept["metadata"] = meta

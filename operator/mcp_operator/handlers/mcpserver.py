@@ -10,20 +10,20 @@ from mcp_operator.adapters.errors import NotFoundError
 from mcp_operator.adapters.kinds import SERVERS
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.adapters.relay import Endpoint
-from mcp_operator.core import status
+from mcp_operator.core import status, times
 from mcp_operator.core.api import Phase
 from mcp_operator.core.decide import decide
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.transitions import notes
-from mcp_operator.handlers import events
 from mcp_operator.handlers.cache import Cache, uid_of
+from mcp_operator.handlers.events import Herald
 from mcp_operator.handlers.observer import Observer, Scene
 from mcp_operator.handlers.relays import RelayWatches
 from mcp_operator.handlers.steps import Executor, Outcome
 from mcp_operator.manifests import names, server
-from mcp_operator.metrics import Metrics
+from mcp_operator.metrics import Metrics, Standing
 from mcp_operator.settings import Settings
 from mcp_relay_api import paths
 
@@ -55,7 +55,9 @@ class Reconciler:
         self._settings = settings
         self._clock = clock
         self._uids: dict[Key, str] = {}
+        self._herald = Herald(kube)
         self._plans: dict[Key, str] = {}
+        # When the last change was written that could have waited.
         self._written: dict[Key, datetime] = {}
 
     async def __call__(self, key: Key) -> float | None:
@@ -80,6 +82,7 @@ class Reconciler:
     def _forget(self, key: Key) -> None:
         self._relays.leave(key)
         self._observer.forget(key, self._uids.pop(key, ""))
+        self._herald.forget(key)
         self._plans.pop(key, None)
         self._written.pop(key, None)
 
@@ -104,6 +107,7 @@ class Reconciler:
         seen, plan = scene.seen, outcome.plan
         if plan.hold:
             return None
+        await self._herald.look(scene.owner, plan.phase, self._clock())
         context = status.Context(
             image=server.image(seen.spec, self._settings), url=names.url(seen.name, seen.namespace)
         )
@@ -112,29 +116,34 @@ class Reconciler:
         if not change:
             return None
         now = self._clock()
-        if status.only_clients(change):
-            due = status.clients_due(self._written.get(key), now)
+        if status.minor(change):
+            due = status.minor_due(self._written.get(key), now)
             if due is not None:
                 return due
+            self._written[key] = now
         try:
             answer = await self._kube.patch_status(SERVERS, *key, scene.owner.uid, change)
         except NotFoundError:
             return None
-        self._written[key] = now
         self._metrics.status_writes.inc()
         self._cache.put(SERVERS, answer)
+        if after.error is not None and status.counted(seen.status, after):
+            self._metrics.failed(after.error)
         created = outcome.created[0] if outcome.created else ""
         if plan.phase is not Phase.TERMINATING:
-            await events.post(self._kube, scene.owner, notes(seen.status, after, plan, created), now)
+            await self._herald.tell(scene.owner, notes(seen.status, after, plan, created), now)
         return None
 
     def _delay(self, *moments: datetime | None) -> float | None:
         known = [moment for moment in moments if moment is not None]
         return (min(known) - self._clock()).total_seconds() if known else None
 
-    def phases(self) -> Iterable[str]:
-        """The phase of each MCPServer, for the metrics."""
-        return [(found.get("status") or {}).get("phase", "") for _, found in self._cache.items(SERVERS)]
+    def standings(self) -> Iterable[Standing]:
+        """How each MCPServer stands, for the metrics."""
+        for _, found in self._cache.items(SERVERS):
+            told = found.get("status") or {}
+            following = (told.get("recovery") or {}).get("nextAttemptTime")
+            yield Standing(told.get("phase", ""), times.parse(following))
 
 
 def _worth_asking(pod: PodFacts) -> bool:

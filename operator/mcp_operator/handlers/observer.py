@@ -1,7 +1,7 @@
 """Reads everything that one decision needs into an `Observation`, mostly from memory."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -10,12 +10,13 @@ import pydantic
 
 from mcp_operator.adapters.kinds import CONFIG_MAPS, SECRETS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.core import configuration
 from mcp_operator.core import pod as pods
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import MissingReference, Observation, PodFacts, RelayView
 from mcp_operator.core.rules import pending
-from mcp_operator.handlers.cache import DIGESTS, Cache, uid_of
+from mcp_operator.handlers.cache import DIGESTS, FAULTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
 from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.entrypoints import EntryPoints
@@ -23,7 +24,6 @@ from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.manifests.references import SECRET, Digests, Reference
-from mcp_operator.manifests.secret import KEYS
 from mcp_operator.settings import Settings
 from mcp_relay_api import paths
 
@@ -89,10 +89,13 @@ class Observer:
         if invalid or "deletionTimestamp" in meta:
             children = Children()
             return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
-        children = await self._nursery.look(owner)
+        children = await self._nursery.look(owner, spec)
         found = references.find(spec)
         self._refer(key, found)
         lookup = await self._lookups(owner.namespace, found)
+        missing = references.missing(
+            found, lambda kind, name: lookup[kind, name], lambda kind, name: self._faults(owner, kind, name)
+        )
         restarted = meta.get("annotations", {}).get(RESTART_ANNOTATION, "")
         template = pod_manifest.template(owner, spec, self._settings, restarted)
         seen = self._observation(
@@ -100,8 +103,9 @@ class Observer:
             server,
             spec,
             children=children,
-            missing=references.missing(found, lambda kind, name: lookup[kind, name]),
+            missing=missing,
             config_hash=_hash(template, found, lookup, children.values),
+            config=_parts(spec, restarted, found, lookup, missing, children.values),
             events=await self._silence(key, owner.uid),
         )
         seen = replace(seen, reachable=self._reachable(key, seen), entry=self._entries.view(key, spec))
@@ -129,6 +133,7 @@ class Observer:
         children: Children = NO_CHILDREN,
         missing: tuple[MissingReference, ...] = (),
         config_hash: str = "",
+        config: Mapping[str, str] | None = None,
         events: dict[str, str] | None = None,
     ) -> Observation:
         meta = server["metadata"]
@@ -142,6 +147,7 @@ class Observer:
             spec=spec,
             status=status_of(server),
             config_hash=config_hash,
+            config=config or {},
             deleting="deletionTimestamp" in meta,
             invalid=invalid,
             conflict=children.conflict,
@@ -202,6 +208,11 @@ class Observer:
         digests: Digests = known[DIGESTS] if known is not None else None
         return digests
 
+    def _faults(self, owner: Owner, kind: str, name: str) -> dict[str, str]:
+        known = self._cache.get(_kind(kind), (owner.namespace, name)) or {}
+        faults: dict[str, str] = known.get(FAULTS, {})
+        return faults
+
 
 def status_of(server: Json) -> MCPServerStatus:
     """The status as it was written last; empty where it cannot be read (written by another version)."""
@@ -227,10 +238,28 @@ def _hash(
     lookup: dict[tuple[str, str], Digests],
     values: dict[str, bytes],
 ) -> str:
-    own: dict[str, bytes] = {name: values[name] for name in KEYS if name in values}
     signing = values.get(paths.SIGNING_KEY_FILE, b"")
-    data = references.digest(found, lambda kind, name: lookup[kind, name], own, signing)
-    return f"{references.template_digest(template)}.{data}"
+    data = references.digest(found, lambda kind, name: lookup[kind, name], values, signing)
+    return f"{references.plain_digest(template)}.{data}"
+
+
+def _parts(
+    spec: MCPServerSpec,
+    restarted: str,
+    found: tuple[Reference, ...],
+    lookup: dict[tuple[str, str], Digests],
+    missing: tuple[MissingReference, ...],
+    values: dict[str, bytes],
+) -> dict[str, str]:
+    # What only concerns when a pod is made, not what it is, is no part of it.
+    wish = spec.model_dump(mode="json", exclude_defaults=True, exclude={"recovery", "suspend"})
+    gaps = {(gap.kind, gap.name) for gap in missing}
+    objects = references.parts(
+        found, lambda kind, name: lookup[kind, name], gaps, values.get(paths.SIGNING_KEY_FILE, b"")
+    )
+    wished = {configuration.SPEC: references.plain_digest(wish)}
+    marked = {configuration.RESTART: references.plain_digest(restarted)} if restarted else {}
+    return {**objects, **marked, **wished}
 
 
 def _kind(kind: str) -> Kind:

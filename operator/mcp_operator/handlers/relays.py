@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.errors import UnreachableError, UnreadableError
 from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import RelayView
@@ -102,11 +102,16 @@ class RelayWatches:
                 try:
                     told = await watch.relay.status(known, self._wait)
                 except UnreachableError as error:
-                    count = pace.failed(answered_before=answered)
+                    count = pace.failed(answered_before=answered, silent=error.silent)
                     self._publish(
                         key, watch, replace(view, failures=view.failures + count, message=str(error))
                     )
                     await asyncio.sleep(pace.delay())
+                except UnreadableError as error:
+                    pace.answered()
+                    answered = True
+                    self._publish(key, watch, RelayView(unreadable=str(error)))
+                    await asyncio.sleep(self._spacing)
                 else:
                     pace.answered()
                     answered = True
@@ -115,7 +120,7 @@ class RelayWatches:
     def _publish(self, key: Key, watch: _Watch, view: RelayView) -> None:
         before = watch.view
         watch.view = view
-        if (before.status, before.failures) != (view.status, view.failures):
+        if replace(before, message="") != replace(view, message=""):
             self._wake(key)
 
 
@@ -123,7 +128,8 @@ class _Pace:
     """When a failed poll is repeated, and when it counts as the next failure in a row.
 
     A connection that breaks once and works again at once was no failure. A relay that never answered yet is
-    starting: its failures count only from the second interval on.
+    starting: its failures count only from the second interval on. One that has answered and now lets a
+    request wait for longer than it may hangs: that counts at once.
     """
 
     def __init__(self, clock: Callable[[], float], spacing: float) -> None:
@@ -139,13 +145,14 @@ class _Pace:
     def answered(self) -> None:
         self._tries = 0
 
-    def failed(self, answered_before: bool) -> int:
+    def failed(self, answered_before: bool, silent: bool = False) -> int:
         """1 if this failure counts, else 0."""
         now = self._clock()
         self._tries += 1
         if self._tries == 1:
             self._counts_from = now if answered_before else now + self._spacing
-            return 0
+            if not (silent and answered_before):
+                return 0
         if now < self._counts_from:
             return 0
         self._counts_from = now + self._spacing

@@ -9,6 +9,7 @@ from typing import Any
 from mcp_operator.adapters.errors import ConflictError, RefusedChildError, RefusedError
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.adapters.kube import Kube
+from mcp_operator.core import limits
 from mcp_operator.core.api import MCPServerSpec
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import PodFacts
@@ -53,13 +54,17 @@ class Executor:
         self._look_up = look_up
 
     async def execute(self, scene: Scene, plan: Plan) -> Outcome:
-        """Delete pods; write Service and Secret and create the pod, both at once; reconnect; look up."""
+        """Delete pods; write the fence; write the other children and create the pod; reconnect; look up."""
         undeleted = await asyncio.gather(
             *(self._delete(scene, pod) for pod in plan.delete), return_exceptions=True
         )
         refusal = _refused(undeleted)
         if refusal is not None:
             return Outcome(withheld(scene.seen, replace(plan, create_epoch=None), refusal))
+        refusal = await self._fence(scene, plan)
+        if refusal is not None:
+            answer = withheld if plan.create_epoch is None else refused
+            return Outcome(answer(scene.seen, plan, refusal))
         wanted = plan.wanted and bool(scene.children.apply)
         results = await asyncio.gather(
             self._nursery.apply(scene.owner, scene.children) if wanted else _nothing(),
@@ -77,6 +82,11 @@ class Executor:
             self._look_up(key, scene.seen.spec)
         return outcome
 
+    async def _fence(self, scene: Scene, plan: Plan) -> Refusal | None:
+        if not plan.wanted:
+            return None
+        return _refused(await asyncio.gather(self._nursery.protect(scene.children), return_exceptions=True))
+
     async def _delete(self, scene: Scene, pod: PodFacts) -> None:
         if pod.deleting:
             return
@@ -93,12 +103,15 @@ class Executor:
             return None
         seen = scene.seen
         entry = seen.entry.command if seen.entry is not None else None
-        body = pod_manifest.build(scene.template, scene.owner, plan.create_epoch, seen.config_hash, entry)
+        body = pod_manifest.build(
+            scene.template, scene.owner, plan.create_epoch, seen.config_hash, seen.config, entry
+        )
         name = body["metadata"]["name"]
         try:
             answer = await self._kube.create(PODS, body)
         except RefusedError as error:
-            return Outcome(refused(scene.seen, plan, _refusal(error)))
+            cure = limits.cure(error.message, pod_manifest.resources(body))
+            return Outcome(refused(seen, plan, replace(_refusal(error), cure=cure)))
         except ConflictError:
             found = await self._kube.read(PODS, scene.owner.namespace, name)
             if found is None:

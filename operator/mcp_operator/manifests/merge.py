@@ -17,8 +17,11 @@ def merge(ours: Json, theirs: Json | None) -> Json:
 def contains(actual: Any, wanted: Any) -> bool:
     """Whether everything that is wanted stands in what is there; what else is there does not matter.
 
-    Lists must have the same length, since the API server adds fields to items but no items.
+    Lists must have the same length, since the API server adds fields to items but no items. It leaves out
+    maps and lists that are empty.
     """
+    if actual is None and wanted in ({}, []):
+        return True
     if isinstance(wanted, dict):
         return isinstance(actual, dict) and all(
             contains(actual.get(key), value) for key, value in wanted.items()

@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
-from mcp_operator.core import naming
+from mcp_operator.core import configuration, naming
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec
+from mcp_operator.core.configuration import Parts
 from mcp_operator.manifests import identity, names, relay, security, server, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
@@ -38,9 +39,17 @@ def template(owner: Owner, spec: MCPServerSpec, settings: Settings, restarted_at
 
 
 def build(
-    blueprint: Json, owner: Owner, epoch: int, config_hash: str, entry: tuple[str, ...] | None = None
+    blueprint: Json,
+    owner: Owner,
+    epoch: int,
+    config_hash: str,
+    config: Parts,
+    entry: tuple[str, ...] | None = None,
 ) -> Json:
-    """The pod with this number, from its template; `entry` is what the image starts, if that is wanted."""
+    """The pod with this number, from its template, marked with what it was made from.
+
+    `entry` is what the image starts, if that is wanted.
+    """
     meta, spec = blueprint["metadata"], blueprint["spec"]
     containers = [server.started(container, entry or ()) for container in spec["containers"]]
     return {
@@ -50,9 +59,19 @@ def build(
             **meta,
             "name": names.pod(owner.name, epoch),
             "labels": {**meta["labels"], naming.EPOCH: str(epoch)},
-            "annotations": {**meta["annotations"], naming.CONFIG_HASH: config_hash},
+            "annotations": {
+                **meta["annotations"],
+                naming.CONFIG_HASH: config_hash,
+                naming.CONFIG: configuration.write(config),
+            },
         },
     }
+
+
+def resources(body: Json) -> dict[str, Json]:
+    """The resources of each container of a pod."""
+    containers = (*body["spec"]["initContainers"], *body["spec"]["containers"])
+    return {container["name"]: container["resources"] for container in containers}
 
 
 def _placement(spec: MCPServerSpec) -> Json:

@@ -1,5 +1,6 @@
 """Which Secrets and ConfigMaps a resource refers to, and the hash that tells whether their data changed."""
 
+import base64
 import hashlib
 import hmac
 import json
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp_operator.core.api import AuthType, MCPServerSpec
+from mcp_operator.core.configuration import MAX_OBJECTS, OTHERS, Parts
 from mcp_operator.core.observation import MissingReference
 
 Json = dict[str, Any]
@@ -16,7 +18,10 @@ CONFIG_MAP: Final = "ConfigMap"
 # Digest of each key's value; None: the object does not exist.
 Digests = Mapping[str, str] | None
 Lookup = Callable[[str, str], Digests]
+# Keys of an object whose values cannot be a bearer token -> why; {}: none, or no such object.
+Faults = Callable[[str, str], Mapping[str, str]]
 _HASH_LENGTH: Final = 16
+_CONTROL: Final = frozenset((*range(32), 127))
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class Reference:
     field: str
     keys: tuple[str, ...] = ()
     optional: bool = False
+    token: bool = False
+    """Whether the value is the clients' bearer token."""
 
 
 def find(spec: MCPServerSpec) -> tuple[Reference, ...]:
@@ -35,23 +42,43 @@ def find(spec: MCPServerSpec) -> tuple[Reference, ...]:
     return (*_from_auth(spec), *_from_env(spec), *_from_env_from(spec), *_from_volumes(spec))
 
 
-def missing(references: tuple[Reference, ...], lookup: Lookup) -> tuple[MissingReference, ...]:
-    """What is referred to, needed, and not there."""
+def missing(
+    references: tuple[Reference, ...], lookup: Lookup, faults: Faults
+) -> tuple[MissingReference, ...]:
+    """What is referred to, needed, and not there or not usable."""
     return tuple(
-        gap for reference in references for gap in _gaps(reference, lookup(reference.kind, reference.name))
+        gap
+        for reference in references
+        for gap in (
+            *_gaps(reference, lookup(reference.kind, reference.name)),
+            *_faults(reference, faults(reference.kind, reference.name)),
+        )
     )
+
+
+def parts(references: tuple[Reference, ...], lookup: Lookup, gaps: set[tuple[str, str]], key: bytes) -> Parts:
+    """A digest for each object that is referred to, by kind and name; "" for those in `gaps`."""
+    chosen: dict[tuple[str, str], list[Any]] = {}
+    for item in references:
+        chosen.setdefault((item.kind, item.name), []).append(_chosen(item, lookup(item.kind, item.name)))
+    names = sorted(chosen)
+    named = {f'{kind} "{name}"': [chosen[kind, name]] for kind, name in names[:MAX_OBJECTS]}
+    if len(names) > MAX_OBJECTS:
+        named[OTHERS] = [chosen[place] for place in names[MAX_OBJECTS:]]
+    absent = {f'{kind} "{name}"' for kind, name in gaps}
+    return {name: "" if name in absent else _keyed(value, key) for name, value in named.items()}
 
 
 def digest(references: tuple[Reference, ...], lookup: Lookup, own: Mapping[str, bytes], key: bytes) -> str:
     """Hash of all values referred to and of the own Secret, keyed so that no value can be guessed from it."""
     seen = [[item.kind, item.name, _chosen(item, lookup(item.kind, item.name))] for item in references]
     mine = {name: hashlib.sha256(value).hexdigest() for name, value in own.items()}
-    return hmac.new(key, _canonical([seen, mine]), hashlib.sha256).hexdigest()[:_HASH_LENGTH]
+    return _keyed([seen, mine], key)
 
 
-def template_digest(template: Json) -> str:
-    """Hash of a pod template."""
-    return hashlib.sha256(_canonical(template)).hexdigest()[:_HASH_LENGTH]
+def plain_digest(value: Any) -> str:
+    """Hash of something that is no secret, as JSON: a pod template, a spec."""
+    return hashlib.sha256(_canonical(value)).hexdigest()[:_HASH_LENGTH]
 
 
 def data_digests(found: Json) -> dict[str, str]:
@@ -60,6 +87,23 @@ def data_digests(found: Json) -> dict[str, str]:
     return {
         key: hashlib.sha256(str(value).encode()).hexdigest()[:_HASH_LENGTH] for key, value in parts.items()
     }
+
+
+def token_faults(secret: Json) -> dict[str, str]:
+    """Keys of a Secret whose values can be no bearer token, and why."""
+    found = {key: _token_fault(str(value)) for key, value in (secret.get("data") or {}).items()}
+    return {key: fault for key, fault in found.items() if fault}
+
+
+def _token_fault(encoded: str) -> str:
+    value = base64.b64decode(encoded).strip()
+    if not value:
+        return "is empty"
+    return "has line breaks or control characters" if any(byte in _CONTROL for byte in value) else ""
+
+
+def _keyed(value: Any, key: bytes) -> str:
+    return hmac.new(key, _canonical(value), hashlib.sha256).hexdigest()[:_HASH_LENGTH]
 
 
 def _canonical(value: Any) -> bytes:
@@ -83,10 +127,17 @@ def _gaps(reference: Reference, found: Digests) -> Iterator[MissingReference]:
             yield MissingReference(reference.kind, reference.name, reference.field, key)
 
 
+def _faults(reference: Reference, found: Mapping[str, str]) -> Iterator[MissingReference]:
+    for key in reference.keys if reference.token else ():
+        if key in found:
+            yield MissingReference(reference.kind, reference.name, reference.field, key, found[key])
+
+
 def _from_auth(spec: MCPServerSpec) -> Iterator[Reference]:
     if spec.auth.type is AuthType.BEARER and spec.auth.bearer is not None:
         reference = spec.auth.bearer.secret_ref
-        yield Reference(SECRET, reference.name, "spec.auth.bearer.secretRef", (reference.key,))
+        field = "spec.auth.bearer.secretRef"
+        yield Reference(SECRET, reference.name, field, (reference.key,), token=True)
 
 
 def _from_env(spec: MCPServerSpec) -> Iterator[Reference]:

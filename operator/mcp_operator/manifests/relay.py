@@ -35,7 +35,7 @@ def build(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
             "postStart": {"exec": {"command": [paths.IMAGE_LAUNCHER_PATH, "install", paths.LAUNCHER_PATH]}}
         },
         "livenessProbe": LIVENESS,
-        "resources": resources.RELAY,
+        "resources": resources.relay(settings.relay_resources),
         "securityContext": security.relay(),
         "volumeMounts": volumes.relay_mounts(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -51,6 +51,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_SERVER_UID: owner.uid,
         paths.ENV_AUTH: spec.auth.type.value,
         paths.ENV_ALLOWED_HOSTS: ",".join(hosts),
+        paths.ENV_PROTOCOL: spec.session.protocol.value,
         paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),
         paths.ENV_CALL_TIMEOUT: str(spec.session.call_timeout_seconds),
         paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),

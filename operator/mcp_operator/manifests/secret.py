@@ -4,21 +4,29 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from mcp_operator.core.api import AuthType, MCPServerSpec
 from mcp_operator.manifests import identity, names
 from mcp_operator.manifests.identity import Json, Owner
 from mcp_relay_api import paths
 
+# All keys that the Secret may have.
 KEYS: Final = (paths.TOKEN_FILE, paths.ADMIN_TOKEN_FILE, paths.SIGNING_KEY_FILE)
 
 
+def keys(spec: MCPServerSpec) -> tuple[str, ...]:
+    """The keys that it has: no token that opens nothing, beside the user's own or where none is asked for."""
+    own = spec.auth.type is AuthType.BEARER and spec.auth.bearer is None
+    return KEYS if own else tuple(key for key in KEYS if key != paths.TOKEN_FILE)
+
+
 def build(owner: Owner, values: Mapping[str, bytes]) -> Json:
-    """The Secret with these values, one for each of KEYS."""
+    """The Secret with these values."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": identity.metadata(owner, names.service(owner.name)),
         "type": "Opaque",
-        "data": {key: base64.b64encode(values[key]).decode() for key in KEYS},
+        "data": {key: base64.b64encode(values[key]).decode() for key in KEYS if key in values},
     }
 
 
@@ -29,8 +37,9 @@ def values(found: Json | None) -> dict[str, bytes]:
     return {key: value for key, value in decoded.items() if value.strip()}
 
 
-def filled(found: Json | None, fresh: Callable[[], Mapping[str, bytes]]) -> dict[str, bytes]:
-    """All values: the existing ones as they are, missing ones from `fresh`, which is asked only for those."""
+def filled(
+    found: Json | None, wanted: tuple[str, ...], fresh: Callable[[], Mapping[str, bytes]]
+) -> dict[str, bytes]:
+    """A value for each key that is wanted: those that are there, else from `fresh`, asked only for those."""
     there = values(found)
-    missing = [key for key in KEYS if key not in there]
-    return {**{key: fresh()[key] for key in missing}, **there}
+    return {key: there[key] if key in there else fresh()[key] for key in wanted}

@@ -8,6 +8,7 @@ makes no sense is replaced by what is known anyway. Times are Unix seconds.
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_relay_api import paths
 from mcp_sidecar.core.document import MAX_MESSAGE, MAX_NAME, MAX_STDERR_TAIL, Exit, Process
 from mcp_sidecar.core.lines import Oversized
 
@@ -34,6 +35,13 @@ def process(message: Mapping[str, Any], now: float) -> Process:
         raise ControlError(f"hello without a usable incarnation: {str(incarnation)[:MAX_NAME]!r}")
     started = _number(message.get("startTime"), 1.0, _YEAR_2100, now)
     return Process(incarnation, int(_number(message.get("pid"), 0, MAX_PID, 0)), float(started))
+
+
+def closed_pipe(message: Mapping[str, Any]) -> str:
+    """Which pipe the process in `hello` has closed, as a reason of the contract; empty for none."""
+    if message.get("stdoutClosed") is True:
+        return paths.REASON_STDOUT_CLOSED
+    return paths.REASON_STDIN_CLOSED if message.get("stdinClosed") is True else ""
 
 
 def ended(message: Mapping[str, Any], now: float) -> Exit:

@@ -14,6 +14,8 @@ MAX_NAME = 256
 MAX_MESSAGE = 1024
 MAX_STDERR_TAIL = 2048
 MAX_CAPABILITIES_BYTES = 8192
+MAX_DEPTH = 16
+"""Of containers in what a server declared: readers of the status have limits of their own."""
 _INFO_FIELDS = ("name", "title", "version", "websiteUrl", "description")
 
 PROCESS_REASONS = ("Exited", "Signaled", "OutOfMemory")
@@ -117,35 +119,81 @@ def session(answer: Mapping[str, Any], since: float, *, adopted: bool) -> dict[s
     named = info if isinstance(info, Mapping) else {}
     return {
         "protocolVersion": answer["protocolVersion"],
-        "serverInfo": {k: named[k][:MAX_DESCRIPTION] for k in _INFO_FIELDS if isinstance(named.get(k), str)},
+        "serverInfo": {
+            k: cut(named[k], MAX_DESCRIPTION) for k in _INFO_FIELDS if isinstance(named.get(k), str)
+        },
         "capabilities": _bounded(capabilities if isinstance(capabilities, Mapping) else {}),
         "since": since,
         "adopted": adopted,
     }
 
 
+def nameless(session: Mapping[str, Any]) -> dict[str, Any]:
+    """The session part without any text of the server."""
+    return {**session, "serverInfo": {}, "capabilities": {}}
+
+
 def _bounded(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    if len(jsontext.dumps(capabilities)) <= MAX_CAPABILITIES_BYTES:
-        return dict(capabilities)
-    return {name[:MAX_NAME]: {} for name in list(capabilities)[:64]}
+    shallow = {name: _shallow(value, MAX_DEPTH - 1) for name, value in capabilities.items()}
+    if len(jsontext.dumps(shallow)) <= MAX_CAPABILITIES_BYTES:
+        return shallow
+    return {cut(name, MAX_NAME): {} for name in list(capabilities)[:64]}
+
+
+def _shallow(value: Any, depth: int) -> Any:
+    """The value with empty containers in place of those that lie deeper than `depth`."""
+    if isinstance(value, Mapping):
+        return {key: _shallow(item, depth - 1) for key, item in value.items()} if depth else {}
+    if isinstance(value, list | tuple):
+        return [_shallow(item, depth - 1) for item in value] if depth else []
+    return value
+
+
+class ToolList:
+    """A server's tools as their list is read page by page: count, digest, and the first few to show.
+
+    What has no name is only counted. Nothing of a page is kept but what is shown.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.size = 0
+        """Bytes of what was read."""
+        self._digest = hashlib.sha256()
+        self._shown: list[dict[str, str]] = []
+
+    def add(self, page: Sequence[Any]) -> None:
+        """Take one page as it came."""
+        self.count += len(page)
+        for entry in page:
+            written = _written(entry)
+            self.size += len(written)
+            self._digest.update(written + b"\n")
+            named = isinstance(entry, Mapping) and isinstance(entry.get("name"), str)
+            if named and len(self._shown) < MAX_TOOLS:
+                self._shown.append(_tool(entry))
+
+    def tools(self) -> Tools:
+        """What was read so far."""
+        return Tools(self.count, f"sha256:{self._digest.hexdigest()}", tuple(self._shown))
 
 
 def tools(entries: Sequence[Any]) -> Tools:
-    """Count, digest and bounded list of a server's tools, as they came: what has no name is only counted."""
-    shown: list[dict[str, str]] = []
-    for entry in entries:
-        if len(shown) == MAX_TOOLS:
-            break
-        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
-            shown.append(_tool(entry))
-    digest = hashlib.sha256()
-    for entry in entries:
-        digest.update(jsontext.dumps(entry) + b"\n")
-    return Tools(len(entries), f"sha256:{digest.hexdigest()}", tuple(shown))
+    """The same for a list of one page."""
+    found = ToolList()
+    found.add(entries)
+    return found.tools()
+
+
+def _written(entry: Any) -> bytes:
+    try:
+        return jsontext.dumps(entry)
+    except RecursionError:  # nested as deep as can be read, and so too deep to be written
+        return b"?"
 
 
 def _tool(entry: Mapping[str, Any]) -> dict[str, str]:
-    tool = {"name": entry["name"][:MAX_NAME]}
+    tool = {"name": cut(entry["name"], MAX_NAME)}
     for key in ("title", "description"):
         if isinstance(entry.get(key), str):
             tool[key] = cut(entry[key], MAX_DESCRIPTION)

@@ -18,18 +18,19 @@ TIMED_OUT = -32001
 
 NULL = b"null"
 _ID_TYPES = (str, int, float)
-# Answers above this size pass on without being parsed: parsing 32 MiB costs 100 ms and twice the memory.
+# Answers above this size pass on without being parsed: parsing 32 MiB costs 100 ms and twice the memory. Of
+# these it is known that they begin and end as answers do and are UTF-8; the rest the client has to judge.
 TRUSTED_BYTES = 65536
 
 _BIG_ANSWER = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*(\d+)\s*,\s*)?'
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*(\d{1,18})\s*,\s*)?'
     rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(result|error)"\s*:'
 )
 _BIG_TAIL = re.compile(
-    rb'\}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?,\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$'
+    rb'\}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?,\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$'
 )
 _TAIL_REACH = 128
-_HEAD_ANSWER_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
+_BIG_END = re.compile(rb"\}\s*\}\s*$")  # of a result or an error, and of the answer
 
 
 class Kind(Enum):
@@ -122,8 +123,8 @@ def _call(data: bytes, message: dict[str, Any]) -> Frame:
             raise FrameError(INVALID_PARAMS, "Invalid params: not an object")
         return Frame(Kind.NOTIFICATION, data, method, None, params or {}, 0, 0)
     value = message["id"]
-    if isinstance(value, bool) or not isinstance(value, _ID_TYPES):
-        raise FrameError(INVALID_REQUEST, "Invalid request: the id is neither a string nor a number")
+    if not _usable_id(value):
+        raise FrameError(INVALID_REQUEST, "Invalid request: the id is neither a string nor a finite number")
     start, end = jsontext.find_id(data, value)
     if params is None:
         if "params" in message:  # servers in the field die of `"params": null`
@@ -134,35 +135,45 @@ def _call(data: bytes, message: dict[str, Any]) -> Frame:
     return Frame(Kind.REQUEST, data, method, value, params or {}, start, end)
 
 
+def _usable_id(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, _ID_TYPES):
+        return False
+    return isinstance(value, str | int) or value - value == 0  # neither NaN nor infinite
+
+
 def big_answer(data: Line) -> BigAnswer | None:
     """The id of a large response whose text opens (or ends) as responses do; None: it has to be parsed."""
     head = _BIG_ANSWER.match(data)
-    if head is None or data[-_TAIL_REACH:].rstrip()[-1:] != b"}":
+    if head is None:
         return None
-    found = head
-    if head[1] is None:
-        tail = _BIG_TAIL.search(data, max(0, len(data) - _TAIL_REACH))
-        if tail is None:
-            return None
-        found = tail
+    end = _BIG_TAIL if head[1] is None else _BIG_END
+    tail = end.search(data, max(0, len(data) - _TAIL_REACH))
+    if tail is None:
+        return None
+    found = tail if head[1] is None else head
     return BigAnswer(int(found[1]), head[2] == b"error", *found.span(1))
 
 
 def answer_id(head: bytes, tail: bytes = b"") -> int | None:
     """The id of a response of which only the first and the last bytes are known."""
-    found = _HEAD_ANSWER_ID.match(head)
-    if found is None and _BIG_ANSWER.match(head):
+    found = _BIG_ANSWER.match(head)
+    if found is not None and found[1] is None:
         found = _BIG_TAIL.search(tail, max(0, len(tail) - _TAIL_REACH))
     return int(found[1]) if found else None
 
 
 def message(data: Line) -> dict[str, Any]:
-    """The answer to a request of the relay's own, parsed; a text that is none becomes an error answer."""
+    """The answer to a request of the relay's own, parsed; see `unusable` for a text that is none."""
     try:
         parsed = jsontext.loads(bytes(data))
     except jsontext.JsonError as problem:
-        parsed = {"error": {"code": PARSE_ERROR, "message": str(problem)}}
+        return unusable(f"its answer is not usable JSON: {problem}")
     return parsed if isinstance(parsed, dict) else {}
+
+
+def unusable(text: str) -> dict[str, Any]:
+    """In place of the answer to a request of the relay's own: why the answer that came cannot be read."""
+    return {"unusable": text}
 
 
 def own_id(value: Any) -> int | None:
@@ -180,6 +191,12 @@ def error(raw_id: bytes, code: int, message: str, data: Any = None) -> bytes:
     if data is not None:
         body["data"] = data
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, jsontext.dumps(body))
+
+
+def error_of(frame: Frame, raw_id: bytes) -> bytes:
+    """The error that an answer carries, as the answer to another request."""
+    start, end = jsontext.byte_span(frame.data, "error")
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, frame.data[start:end])
 
 
 def result(raw_id: bytes, raw_result: bytes = b"{}") -> bytes:

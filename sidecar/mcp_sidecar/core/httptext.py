@@ -28,6 +28,8 @@ _ONCE = frozenset(
         b"mcp-session-id", b"origin", b"transfer-encoding",
     }
 )  # fmt: skip
+# These repeat what a message says; a value with a line feed is never what it says.
+_REPEATING = (b"mcp-method", b"mcp-name", b"mcp-param-")
 _STATUS_LINES = {s.value: b"HTTP/1.1 %d %b\r\n" % (s.value, s.phrase.encode()) for s in HTTPStatus}
 _JSON_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 _CLOSE = b"connection: close\r\n"
@@ -127,6 +129,8 @@ def repeated(name: bytes, first: bytes, second: bytes) -> bytes:
     """
     if name in _ONCE:
         raise HeadError(400, f"Bad request: the header {name.decode()} came more than once")
+    if name.startswith(_REPEATING):
+        return b"%b\n%b" % (first, second)
     return b"%b, %b" % (first, second)
 
 

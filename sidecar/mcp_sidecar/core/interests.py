@@ -19,6 +19,18 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 _RANK = {name: rank for rank, name in enumerate(LEVELS)}
 
 
+def covers(wanted: str | None, level: object) -> bool:
+    """Whether who wants messages from `wanted` on wants one of `level`; an unknown level is above all."""
+    if wanted is None:
+        return False
+    return not isinstance(level, str) or _RANK.get(level, len(LEVELS)) >= _RANK[wanted]
+
+
+def more_verbose(level: str, than: str) -> bool:
+    """Whether a level lets more messages pass than another one."""
+    return _RANK[level] < _RANK.get(than, len(LEVELS))
+
+
 class Interests:
     """Subscriptions and log levels by session key; `subscribers` is to be read only."""
 
@@ -105,7 +117,7 @@ class Interests:
     def shows(self, key: str, level: object) -> bool:
         """Whether a session wants a log message of this level; it does when it never named one."""
         wanted = self.levels.get(key)
-        return wanted is None or not isinstance(level, str) or _RANK.get(level, 99) >= _RANK[wanted]
+        return wanted is None or covers(wanted, level)
 
     def dump(self) -> dict[str, object]:
         """As plain JSON."""

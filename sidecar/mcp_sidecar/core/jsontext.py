@@ -6,9 +6,11 @@ are exchanged in the original bytes. `find_id` locates the id of nearly every fr
 expression; `span` finds any member of a valid document, at the price of a second parse.
 """
 
+import codecs
 import json
 import json.scanner
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _DECODER = json.JSONDecoder()
@@ -31,6 +33,13 @@ _BREAKS = re.compile(rb"[\r\n]|\xe2\x80[\xa8\xa9]")
 _BREAK_TEXT = {b"\r": b" ", b"\n": b" ", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
 
 
+# Parsed, a message may take 40 times its size: one of empty lists alone, for example. Each value but the
+# outermost follows one of three marks; marks inside strings count too, which only makes the bound stricter.
+_COUNTED_BYTES = 1024 * 1024
+MAX_MARKS = 1_000_000
+_PIECE_BYTES = 256 * 1024
+
+
 class JsonError(ValueError):
     """The text is not one JSON document in UTF-8."""
 
@@ -39,9 +48,11 @@ def loads(data: bytes) -> Any:
     """Parse one UTF-8 JSON document.
 
     Raises:
-        JsonError: not UTF-8, not JSON, or nested too deeply.
+        JsonError: not UTF-8, not JSON, nested too deeply, or of too many values.
 
     """
+    if len(data) > _COUNTED_BYTES and data.count(b"[") + data.count(b"{") + data.count(b",") > MAX_MARKS:
+        raise JsonError(f"more than {MAX_MARKS} values")
     try:
         text = data.decode()
         # Nearly all text is one value and nothing else: the scanner alone then does it in half the time.
@@ -52,6 +63,33 @@ def loads(data: bytes) -> Any:
         return value if end == len(text) else _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise JsonError(str(error)) from error
+
+
+def is_utf8(data: bytes | bytearray) -> bool:
+    """Whether the bytes are UTF-8, with no more memory than a piece of them takes."""
+    view, start = memoryview(data), 0
+    try:
+        while start < len(view):
+            piece = view[start : start + _PIECE_BYTES]
+            used = codecs.utf_8_decode(piece, "strict", start + _PIECE_BYTES >= len(view))[1]
+            start += used
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def within_depth(value: Any, depth: int) -> bool:
+    """Whether a JSON value nests at most `depth` containers."""
+    level: list[Any] = [value]
+    for _ in range(depth):
+        level = [item for node in level for item in _items(node)]
+    return not any(isinstance(node, Mapping | list | tuple) for node in level)
+
+
+def _items(node: Any) -> Iterable[Any]:
+    if isinstance(node, Mapping):
+        return node.values()
+    return node if isinstance(node, list | tuple) else ()
 
 
 def dumps(value: Any) -> bytes:

@@ -4,25 +4,27 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import frames, methods, revisions
+from mcp_sidecar.core import frames, jsontext, methods, revisions
+from mcp_sidecar.core.interests import Interests
 from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket
 from mcp_sidecar.session.calls import Outbox, RefusedError
 from mcp_sidecar.session.store import Store
 
 MAX_CALLS = 1000
 _RECENT = 256
+_MAX_DECLARED_BYTES = 4096
 
 
 class Client:
     """One client's session."""
 
     __slots__ = (
-        "calls", "capabilities", "created_ms", "ended", "key", "last_used", "missed", "recent", "restored",
-        "revision", "sid", "stream", "subject",
+        "calls", "capabilities", "created_ms", "declared", "ended", "info", "key", "last_used", "missed",
+        "recent", "restored", "revision", "sid", "stream", "subject",
     )  # fmt: skip
 
     def __init__(self, sid: str, ticket: Ticket, subject: str, now: float, *, restored: bool) -> None:
@@ -31,6 +33,10 @@ class Client:
         self.subject = subject
         self.revision = ticket.revision
         self.capabilities = ticket.capabilities
+        self.declared: Mapping[str, Any] = {name: {} for name in sorted(ticket.capabilities)}
+        """Capabilities as the client declared them; of a restored session only what its id says."""
+        self.info: Any = None
+        """How the client names itself, if that is known."""
         self.created_ms = ticket.created_ms
         self.last_used = now
         self.restored = restored
@@ -43,6 +49,14 @@ class Client:
         """The open GET stream."""
         self.missed: dict[str, bytes] = {}
         """`list_changed` notifications, one of a kind, for the time without a stream."""
+
+    def introduce(self, params: Mapping[str, Any]) -> None:
+        """Keep what the client said of itself in `initialize`, if it is not too much."""
+        declared, info = params.get("capabilities"), params.get("clientInfo")
+        if isinstance(declared, dict) and len(jsontext.dumps(declared)) <= _MAX_DECLARED_BYTES:
+            self.declared = declared
+        if isinstance(info, dict) and len(jsontext.dumps(info)) <= _MAX_DECLARED_BYTES:
+            self.info = info
 
     @property
     def in_use(self) -> bool:
@@ -72,6 +86,14 @@ class Client:
             self.stream = None
             self.last_used = now
 
+    def updated(self, notice: bytes) -> bool:
+        """Tell the client that a resource changed; False when it has no stream."""
+        return self.stream is not None and self.stream.put((notice,))
+
+    def hears(self, level: object, interests: Interests) -> bool:
+        """Whether the client wants a log message of this level."""
+        return interests.shows(self.key, level)
+
     def list_changed(self, method: str, notice: bytes) -> None:
         """Tell the client on its stream, or when it opens one."""
         if self.stream is None or not self.stream.put((notice,)):
@@ -88,6 +110,7 @@ class Clients:
         self._idle = idle_seconds
         self._by_sid: dict[str, Client] = {}
         self._by_key: dict[str, Client] = {}
+        self._guests: dict[str, Client] = {}
         self._loop = asyncio.get_running_loop()
         self.on_change: Callable[[], None] = lambda: None
         self.on_end: Callable[[Client, str], None] = lambda _client, _reason: None
@@ -97,7 +120,17 @@ class Clients:
         return len(self._by_sid)
 
     def __iter__(self) -> Iterator[Client]:
-        return iter(list(self._by_sid.values()))
+        """All sessions and all guests."""
+        return iter([*self._by_sid.values(), *self._guests.values()])
+
+    def host(self, guest: Client) -> None:
+        """Have somebody told what sessions are told who has none."""
+        self._guests[guest.key] = self._by_key[guest.key] = guest
+
+    def unhost(self, guest: Client) -> None:
+        """The guest is gone."""
+        self._guests.pop(guest.key, None)
+        self._by_key.pop(guest.key, None)
 
     def open(self, params: dict[str, Any], subject: str) -> Client:
         """A new session for a client that sent `initialize` with these params.
@@ -114,9 +147,10 @@ class Clients:
             created_ms=time.time_ns() // 1_000_000,
             random=secrets.token_bytes(RANDOM_BYTES),
         )
-        return self._enter(
-            Client(self._signer.sign(ticket, subject), ticket, subject, self._loop.time(), restored=False)
-        )
+        sid = self._signer.sign(ticket, subject)
+        client = Client(sid, ticket, subject, self._loop.time(), restored=False)
+        client.introduce(params)
+        return self._enter(client)
 
     def find(self, sid: str, subject: str) -> Client | None:
         """The session with this id; one of an earlier relay is restored. None: there is none (any more)."""

@@ -5,9 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import attribution, frames, jsontext, methods
+from mcp_sidecar.core import attribution, frames, jsontext, lines, methods
+from mcp_sidecar.core.document import cut
 from mcp_sidecar.core.lines import Line, Oversized
+from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.modern.bridge import Answerer
 from mcp_sidecar.session.shared import Asked, Shared
 
 _NOISE_LOGGED = 20
@@ -23,7 +26,10 @@ class Inbound:
         self._table = shared.table
         self._noise = 0
         self.on_tools_changed: Callable[[], None] = lambda: None
-        self.on_noise: Callable[[], None] = lambda: None
+        self.on_noise: Callable[[str], None] = lambda _line: None
+        """Told of the first lines that are no messages, cut."""
+        self.before: Callable[[frames.Frame], frames.Frame | None] = lambda frame: frame
+        """Sees the notifications of a server without sessions first; gives what is left to do."""
         self._notices: dict[str, Callable[[frames.Frame], None]] = {
             "notifications/progress": self._progress,
             "notifications/message": self._log_message,
@@ -36,7 +42,7 @@ class Inbound:
         """Take one line of the server's output."""
         if len(line) > frames.TRUSTED_BYTES:
             big = frames.big_answer(line)
-            if big is not None:
+            if big is not None and jsontext.is_utf8(line):
                 self._answer(big.id, line, big.start, big.end, big.failed)
                 return
         text = bytes(line)
@@ -52,7 +58,12 @@ class Inbound:
         elif frame.kind is frames.Kind.REQUEST:
             self._request(frame)
         else:
-            self._notices.get(frame.method, self._other)(frame)
+            self._notification(frame)
+
+    def _notification(self, frame: frames.Frame) -> None:
+        left = self.before(frame) if self._shared.modern else frame
+        if left is not None:
+            self._notices.get(left.method, self._other)(left)
 
     def _repaired(self, line: bytes) -> frames.Frame | None:
         """A frame that is one but for some bytes that are not UTF-8; everything else is noise."""
@@ -72,25 +83,35 @@ class Inbound:
     def _drop_noise(self, line: bytes) -> None:
         if not line.strip():
             return
+        number = frames.answer_id(line[: lines.HEAD_BYTES], line[-lines.TAIL_BYTES :])
+        if number is not None:
+            self._fail(number, "invalid", "The server's answer is not valid JSON", {"reason": "invalid_json"})
         self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "noise")
         self._noise += 1
         if self._noise <= _NOISE_LOGGED:
-            log.event("stdout_noise", logging.WARNING, line=line[:_NOISE_SHOWN].decode("utf-8", "replace"))
-        self.on_noise()
+            self.on_noise(cut(line[: 4 * _NOISE_SHOWN].decode("utf-8", "replace"), _NOISE_SHOWN))
 
     def oversized(self, line: Oversized) -> None:
         """A line above the limit was dropped: only the call that it answers fails."""
         self._shared.metrics.count("mcp_relay_stdout_lines_dropped", "oversized")
         log.event("stdout_line_oversized", logging.WARNING, bytes=line.size)
+        # Never guessed: an answer that comes yet would find its call gone.
         number = frames.answer_id(line.head, line.tail)
-        if number is None and len(self._table) == 1:
-            number = self._table.calls()[0][0]
-        call = self._table.take(number) if number is not None else None
-        if call is not None:
+        if number is not None:
             limit = self._shared.settings.max_message_bytes
             text = f"The server's answer of {line.size} bytes is larger than the limit of {limit} bytes"
             data = {"reason": "message_too_large", "bytes": line.size, "limit": limit}
-            call.finish((frames.error(call.raw_id, frames.SERVER_ERROR, text, data),), "oversized")
+            self._fail(number, "oversized", text, data)
+
+    def _fail(self, number: int, outcome: str, text: str, data: dict[str, Any]) -> None:
+        """End a request whose answer came, but cannot be used."""
+        on_answer = self._table.take_own(number)
+        if on_answer is not None:
+            on_answer(frames.unusable(text))
+            return
+        call = self._table.take(number)
+        if call is not None:
+            call.refuse(RefusedError(frames.SERVER_ERROR, text, data), outcome)
 
     def _response(self, frame: frames.Frame) -> None:
         number = frames.own_id(frame.id)
@@ -116,8 +137,11 @@ class Inbound:
 
     def _request(self, frame: frames.Frame) -> None:
         shared = self._shared
+        if shared.modern:  # which may send none, and gets no answers
+            shared.metrics.count("mcp_relay_server_requests", "refused")
+            return
         if frame.method == "ping":
-            shared.send(frames.result(frame.raw_id))
+            self._reply(frames.result(frame.raw_id))
             return
         wanted = methods.SERVER_REQUESTS.get(frame.method)
         owner = self._owner()
@@ -126,13 +150,18 @@ class Inbound:
             text = (
                 f"{frame.method} cannot be passed on: no client is known to be concerned and able to answer"
             )
-            shared.send(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
+            self._reply(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
+
+    def _reply(self, frame: bytes) -> None:
+        if not self._shared.send(frame):
+            self._dropped("server_not_reading")
 
     def _ask(self, owner: Client, frame: frames.Frame) -> bool:
         if len(self._shared.asked) >= MAX_ASKED:
             return False
         number = self._table.number()
-        if not self._deliver(owner, frame.with_id(b"%d" % number)):
+        question = frame.with_id(b"%d" % number)
+        if not (owner.ask(number, frame) if isinstance(owner, Answerer) else self.deliver(owner, question)):
             return False
         self._shared.asked[number] = Asked(owner, frame.id, frame.raw_id)
         self._shared.metrics.count("mcp_relay_server_requests", "delivered")
@@ -142,7 +171,7 @@ class Inbound:
         owner = attribution.sole_owner(self._table.owners())
         return None if owner is None or owner.ended else owner
 
-    def _deliver(self, owner: Client, data: bytes) -> bool:
+    def deliver(self, owner: Client, data: bytes) -> bool:
         """To a client, without a link to a call: on the stream of its only call, else on its GET stream."""
         numbers = list(owner.calls.values())
         if len(numbers) != 1 and owner.stream is not None and owner.stream.put((data,)):
@@ -170,7 +199,7 @@ class Inbound:
         owner = self._owner()
         if owner is None:
             self._dropped("log_without_owner")
-        elif self._shared.interests.shows(owner.key, frame.params.get("level")) and not self._deliver(
+        elif owner.hears(frame.params.get("level"), self._shared.interests) and not self.deliver(
             owner, frame.data
         ):
             self._dropped("no_stream")
@@ -180,7 +209,10 @@ class Inbound:
         for number, asked in self._shared.asked.items():
             if asked.id == wanted and type(asked.id) is type(wanted):
                 del self._shared.asked[number]
-                self._deliver(
+                if isinstance(asked.client, Answerer):
+                    asked.client.withdraw(number)
+                    return
+                self.deliver(
                     asked.client, jsontext.replace(frame.data, b"%d" % number, "params", "requestId")
                 )
                 return
@@ -189,7 +221,7 @@ class Inbound:
         uri = frame.params.get("uri")
         for key in self._shared.interests.wanted_by(uri) if isinstance(uri, str) else ():
             client = self._shared.clients.by_key(key)
-            if client is None or client.stream is None or not client.stream.put((frame.data,)):
+            if client is None or not client.updated(frame.data):
                 self._dropped("no_stream")
 
     def _list_changed(self, frame: frames.Frame) -> None:
@@ -200,5 +232,5 @@ class Inbound:
 
     def _other(self, frame: frames.Frame) -> None:
         owner = self._owner()
-        if owner is None or not self._deliver(owner, frame.data):
+        if owner is None or not self.deliver(owner, frame.data):
             self._dropped("notification_without_owner")

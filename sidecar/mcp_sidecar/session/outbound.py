@@ -1,6 +1,7 @@
 """From the clients to the server: requests, notifications and answers to the server's own requests."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from mcp_sidecar.core import frames, interests, jsontext, methods
@@ -18,6 +19,8 @@ class Outbound:
         self._loop = asyncio.get_running_loop()
         self._table.on_timeout = self._timed_out
         self._table.on_quiet = self._quiet
+        self.on_interests: Callable[[], None] = lambda: None
+        """What sessions want of a server without sessions has changed."""
         self._special = {
             "logging/setLevel": self._set_level,
             "resources/subscribe": self._subscribe,
@@ -32,7 +35,8 @@ class Outbound:
 
         """
         now = self._loop.time()
-        self._check(client, frame, now)
+        offered = methods.may_request(frame.method, self._shared.revision, self._shared.capabilities)
+        self.check(client, frame, offered=offered)
         call = Call(client, frame, now, sse=sse)
         special = self._special.get(frame.method)
         data = frame.data if special is None else special(client, frame, call)
@@ -41,7 +45,7 @@ class Outbound:
             client.left(call.id, now)
             return call
         number = self._table.number()
-        if not self._shared.send(self._rewritten(frame, data, number, call)):
+        if not self._shared.send(self.rewritten(frame, data, number, call)):
             name = self._shared.settings.server_name
             refusal = RefusedError(frames.SERVER_ERROR, f"MCP server {name!r} is not connected")
             call.refuse(refusal, "refused")
@@ -49,24 +53,29 @@ class Outbound:
         self._table.add(number, call)
         return call
 
-    def _check(self, client: Client, frame: frames.Frame, now: float) -> None:
-        shared = self._shared
+    def check(self, client: Client, frame: frames.Frame, *, offered: bool) -> None:
+        """Whether a session may have one more call; `offered`: the server has the method.
+
+        Raises:
+            RefusedError: it may not.
+
+        """
         if frame.id in client.calls:
             raise RefusedError(
                 frames.INVALID_REQUEST, "Invalid request: an open request of this session has the same id"
             )
-        if not methods.may_request(frame.method, shared.revision, shared.capabilities):
+        if not offered:
             raise RefusedError(
                 frames.METHOD_NOT_FOUND, f"Method not found: the server does not offer {frame.method!r}"
             )
-        if shared.early.take((client.key, frame.id), now):
+        if self._shared.early.take((client.key, frame.id), self._loop.time()):
             raise RefusedError(frames.INTERNAL_ERROR, "Request cancelled")
         if len(client.calls) >= MAX_CALLS:
             raise RefusedError(
                 frames.SERVER_ERROR, f"This session has {MAX_CALLS} open requests; wait for their answers"
             )
 
-    def _rewritten(self, frame: frames.Frame, data: bytes, number: int, call: Call) -> bytes:
+    def rewritten(self, frame: frames.Frame, data: bytes, number: int, call: Call) -> bytes:
         """The frame as the server gets it: id and progress token are the upstream id."""
         raw = b"%d" % number
         meta = frame.params.get("_meta")
@@ -138,6 +147,8 @@ class Outbound:
     def replay_interests(self) -> None:
         """Tell a new process what the sessions of the old one had asked for."""
         shared = self._shared
+        if shared.modern:
+            return  # it was told with the subscriptions, and is told with each request
         level = shared.interests.level()
         if level is not None and methods.may_request(
             "logging/setLevel", shared.revision, shared.capabilities
@@ -153,7 +164,8 @@ class Outbound:
         if frame.method == "notifications/cancelled":
             self._cancel(client, frame)
         elif frame.method == "notifications/progress":
-            if any(asked.client is client for asked in self._shared.asked.values()):
+            asked = (a for a in self._shared.asked.values() if a.client is client)
+            if any(a.on_answer is None for a in asked):
                 self._shared.send(frame.data)
         elif methods.may_notify(frame.method, self._shared.capabilities):
             self._shared.send(frame.data)
@@ -180,26 +192,35 @@ class Outbound:
             self._shared.metrics.count("mcp_relay_messages_dropped", "answer_to_nothing")
             return
         del self._shared.asked[number]
-        self._shared.send(frame.with_id(asked.raw_id))
+        if asked.on_answer is not None:
+            asked.on_answer(frame)
+        else:
+            self._shared.send(frame.with_id(asked.raw_id))
 
     def client_ended(self, client: Client, reason: str) -> None:
         """A session is over: its calls, questions and wishes end with it."""
         shared = self._shared
         shared.metrics.count("mcp_relay_sessions_ended", reason)
         for number in list(client.calls.values()):
-            self._give_up(
+            self.give_up(
                 number, RefusedError(frames.SERVER_ERROR, "The session was ended while the call ran"), "ended"
             )
         for number, asked in list(shared.asked.items()):
             if asked.client is client:
                 del shared.asked[number]
-                shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
+                if asked.on_answer is None:
+                    shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
         if shared.interests.has(client.key):
-            self._forget(client.key)
+            self.forget(client.key)
             shared.save_interests()
 
-    def _forget(self, key: str) -> None:
-        for uri in self._shared.interests.forget(key):
+    def forget(self, key: str) -> None:
+        """Forget what a session wanted."""
+        unwanted = self._shared.interests.forget(key)
+        if self._shared.modern:
+            self.on_interests()
+            return
+        for uri in unwanted:
             self.own("resources/unsubscribe", {"uri": uri})
 
     def forget_absent(self) -> None:
@@ -207,11 +228,12 @@ class Outbound:
         shared = self._shared
         absent = [key for key in shared.interests.sessions() if shared.clients.by_key(key) is None]
         for key in absent:
-            self._forget(key)
+            self.forget(key)
         if absent:
             shared.save_interests()
 
-    def _give_up(self, number: int, refusal: RefusedError, outcome: str) -> None:
+    def give_up(self, number: int, refusal: RefusedError, outcome: str) -> None:
+        """End an open call that the server may still work on."""
         call = self._table.abandon(number)
         if call is not None:
             self._tell_cancelled(number, str(refusal))

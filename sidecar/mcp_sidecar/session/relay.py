@@ -13,6 +13,10 @@ from mcp_sidecar.session.board import Board
 from mcp_sidecar.session.calls import Call, Outbox, RefusedError
 from mcp_sidecar.session.clients import Client, Clients
 from mcp_sidecar.session.inbound import Inbound
+from mcp_sidecar.session.modern.feed import Feed
+from mcp_sidecar.session.modern.notices import Notices
+from mcp_sidecar.session.modern.sessions import Sessions
+from mcp_sidecar.session.modern.stateless import Stateless
 from mcp_sidecar.session.outbound import Outbound
 from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.session.store import Store
@@ -41,7 +45,12 @@ class Relay:
         level = store.interests.get("level")
         self.shared.level = level if isinstance(level, str) else None
         self.outbound = Outbound(self.shared)
-        self.upstream = Upstream(self.shared, Inbound(self.shared), self.outbound)
+        inbound, feed = Inbound(self.shared), Feed(self.shared)
+        inbound.before = Notices(self.shared, feed, inbound.deliver).take
+        self.sessions = Sessions(self.shared, self.outbound, feed)
+        self.stateless = Stateless(self.shared, self.outbound)
+        self.upstream = Upstream(self.shared, inbound, self.outbound)
+        self.upstream.on_modern = feed.open
         self.upstream.on_terminating = self._launcher_terminates
         clients.on_change = board.clients_changed
         clients.on_end = self.outbound.client_ended
@@ -75,7 +84,7 @@ class Relay:
             RefusedError: the server cannot be used, or all sessions are in use.
 
         """
-        await self.upstream.ready(READY_SECONDS)
+        await self.upstream.gate.ready(READY_SECONDS)
         client = self.shared.clients.open(frame.params, subject)
         answer: dict[str, Any] = {**(self.shared.store.answer or {}), "protocolVersion": client.revision}
         return client.sid, frames.result(frame.raw_id, jsontext.dumps(answer))
@@ -105,7 +114,7 @@ class Relay:
             RefusedError: they cannot.
 
         """
-        await self.upstream.ready(READY_SECONDS)
+        await self.upstream.gate.ready(READY_SECONDS)
 
     def call(self, client: Client, frame: frames.Frame, *, sse: bool) -> Call:
         """Start a client's request; `open` was true just now.
@@ -116,6 +125,8 @@ class Relay:
         """
         if client.ended:
             raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        if self.shared.modern:
+            return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
@@ -181,6 +192,7 @@ class Relay:
         Harmless when repeated.
         """
         self.upstream.terminate()
+        self.stateless.end_streams()
         if not await self.shared.table.idle(seconds):
             self.upstream.abandon_calls()
         for client in self.shared.clients:
@@ -190,6 +202,7 @@ class Relay:
     async def close(self) -> None:
         """Stop everything; nothing of this relay is left."""
         self.shared.table.close()
+        self.stateless.close()
         self.upstream.close()
         self.shared.board.close()
         tasks = [*self._tasks, *([self._drained] if self._drained else [])]

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_sidecar.core import frames, handshake
 from mcp_sidecar.core.cancels import EarlyCancels
 from mcp_sidecar.core.interests import Interests
+from mcp_sidecar.core.modern import envelope
+from mcp_sidecar.core.modern.headers import Param
 from mcp_sidecar.metrics import Metrics
 from mcp_sidecar.session.board import Board
 from mcp_sidecar.session.clients import Client, Clients
@@ -21,6 +24,8 @@ class Asked:
     client: Client
     id: Any
     raw_id: bytes
+    on_answer: Callable[[frames.Frame], None] | None = None
+    """Takes the client's answer; None: the server gets it."""
 
 
 @dataclass(slots=True)
@@ -43,6 +48,17 @@ class Shared:
     """Capabilities the server declared."""
     level: str | None = None
     """The log level the server was set to."""
+
+    modern: bool = False
+    """Whether the server has no sessions (revision 2026-07-28)."""
+    tool_params: dict[str, tuple[Param, ...]] = field(default_factory=dict)
+    """By tool: arguments that requests repeat in HTTP headers."""
+
+    def asking(self, number: int, method: str, params: dict[str, Any]) -> bytes:
+        """A request of the relay's own, as the server wants it."""
+        if self.modern:
+            params = {**params, "_meta": envelope.of({}, handshake.CLIENT_INFO)}
+        return frames.request(number, method, params)
 
     def save_interests(self) -> None:
         """Keep subscriptions and log levels over a restart of the relay."""

@@ -36,7 +36,10 @@ class Store:
         """How often the server was sent `initialize`."""
         self.incarnation = str(handshake.get("incarnation", ""))
         self.request_id = _integer(handshake.get("requestId"))
-        """The id of the last `initialize`."""
+        """The id of the request that began the conversation."""
+        asked = handshake.get("asked")
+        self.asked = asked if isinstance(asked, str) else "initialize"
+        """The method of that request: `initialize` or `server/discover`."""
         answer = handshake.get("answer")
         self.answer: dict[str, Any] | None = answer if isinstance(answer, dict) else None
         """The result of `initialize`, as the server of `incarnation` gave it."""
@@ -52,10 +55,16 @@ class Store:
         self._failed: set[str] = set()
         self._replace("handshake.json", self._handshake())
 
-    def begin(self, incarnation: str, request_id: int) -> None:
-        """A new process is about to be sent `initialize`."""
+    def begin(self, incarnation: str, request_id: int, asked: str = "initialize") -> None:
+        """A new process is about to be asked how it can be used."""
+        self.asked = asked
         self.incarnation, self.request_id, self.answer, self.refused = incarnation, request_id, None, None
         self.handshakes += 1
+        self._save_handshake()
+
+    def ask(self, request_id: int, asked: str) -> None:
+        """The process is about to be asked in another way."""
+        self.request_id, self.asked = request_id, asked
         self._save_handshake()
 
     def finish(self, answer: dict[str, Any], since: float) -> None:
@@ -112,6 +121,7 @@ class Store:
                 "handshakes": self.handshakes,
                 "incarnation": self.incarnation,
                 "requestId": self.request_id,
+                "asked": self.asked,
                 "answer": self.answer,
                 "since": self.since,
                 "refused": self.refused,

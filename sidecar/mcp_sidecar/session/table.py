@@ -92,6 +92,16 @@ class CallTable:
             self._arm()
         return call
 
+    def exchange(self, number: int, call: Call) -> None:
+        """Let another call of the same client take the place of an open one; its limit begins anew."""
+        old = self._calls.pop(number)
+        old.client.calls.pop(old.id, None)
+        self.add(number, call)
+
+    def unlimit(self, number: int) -> None:
+        """Let an open call last as long as it likes."""
+        self._limits.discard(number)
+
     def _leave(self, number: int, call: Call) -> None:
         self._limits.discard(number)
         self._quiet.discard(number)

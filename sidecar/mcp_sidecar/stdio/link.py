@@ -27,6 +27,9 @@ class Listener(Protocol):
     def oversized(self, line: lines.Oversized) -> None:
         """The server wrote a line above the limit; it was dropped."""
 
+    def unreadable(self, error: Exception) -> None:
+        """A line met a defect of the relay; it was dropped."""
+
     def lost(self) -> None:
         """The connection broke."""
 
@@ -54,12 +57,15 @@ class _Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for line in self.splitter.feed(data):
-            if isinstance(line, lines.Oversized):
-                self.listener.oversized(line)
-            elif line.startswith(CONTROL):
-                self._control(line)
-            else:
-                self.listener.line(line)
+            try:
+                if isinstance(line, lines.Oversized):
+                    self.listener.oversized(line)
+                elif line.startswith(CONTROL):
+                    self._control(line)
+                else:
+                    self.listener.line(line)
+            except Exception as error:  # noqa: BLE001 - would end the connection, and come again with the next
+                self.listener.unreadable(error)
 
     def _control(self, line: lines.Line) -> None:
         try:
@@ -125,16 +131,20 @@ class Link:
         return self._wire is not None and self._wire.congested
 
     def write(self, frame: bytes) -> bool:
-        """Send one frame, given without its line end; False when there is no connection."""
+        """Send one frame, given without its line end; False when nothing is connected, or too much waits."""
         wire = self._wire
-        if wire is None or wire.transport is None:
+        if wire is None or wire.transport is None or wire.congested:
             return False
         wire.send(frame)
         return True
 
     def control(self, message: dict[str, Any]) -> bool:
-        """Send one control message; False when there is no connection."""
-        return self.write(CONTROL + jsontext.dumps(message))
+        """Send one control message, whatever else waits; False when there is no connection."""
+        wire = self._wire
+        if wire is None or wire.transport is None:
+            return False
+        wire.send(CONTROL + jsontext.dumps(message))
+        return True
 
     def reconnect(self) -> None:
         """Drop the connection, if there is one; it is made again at once."""
@@ -167,7 +177,7 @@ class Link:
         transport, wire = await loop.create_unix_connection(
             lambda: _Wire(self, self._listener, self._limit), self._path
         )
-        transport.set_write_buffer_limits(high=2 * self._limit)
+        transport.set_write_buffer_limits(high=self._limit)
         return wire
 
     def opened(self, wire: _Wire) -> None:

@@ -1,4 +1,4 @@
-"""The endpoint `/mcp`: Streamable HTTP for clients with sessions."""
+"""The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
 import hmac
 
@@ -6,11 +6,13 @@ from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.core.machine import State
+from mcp_sidecar.core.modern import envelope
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web import replies, streams
 from mcp_sidecar.web.exchange import Exchange
+from mcp_sidecar.web.stateless import StatelessEndpoint
 
 _ALLOW = [(b"allow", b"GET, POST, DELETE")]
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="mcp"')]
@@ -36,6 +38,8 @@ class Endpoint:
         # The same few header values come with every request; what was decided about them is kept.
         self._host_cache: dict[tuple[bytes | None, bytes | None], str | None] = {}
         self._accept_cache: dict[bytes | None, frozenset[str]] = {}
+        self._modern = {revision.encode() for revision in envelope.REVISIONS}
+        self._stateless = StatelessEndpoint(relay, self._subject, self._accepts, self._foreign)
         self._revisions = {revision.encode() for revision in revisions.LEGACY}
 
     # Before the body is read.
@@ -58,13 +62,18 @@ class Endpoint:
         version = headers.get(b"mcp-protocol-version")
         if method not in (b"POST", b"GET", b"DELETE"):
             return self.problem(405, "method", "Method not allowed")
-        if version is not None and version not in self._revisions:
-            known = ", ".join(revisions.LEGACY)
-            shown = version[:64].decode("latin-1")
-            return self.problem(400, "version", f"Bad request: protocol version {shown!r} is none of {known}")
         if method == b"POST":
             return self._unfit_post(head)
+        if version is not None and version not in self._revisions:
+            if version in self._modern:
+                return self.problem(405, "method", "Method not allowed: this revision has POST only")
+            return self._foreign(version)
         return None
+
+    def _foreign(self, version: bytes) -> Reply:
+        known = ", ".join((*revisions.LEGACY, *envelope.REVISIONS))
+        shown = version[:64].decode("latin-1")
+        return self.problem(400, "version", f"Bad request: protocol version {shown!r} is none of {known}")
 
     def _unfit_post(self, head: Head) -> Reply | None:
         headers = head.headers
@@ -136,6 +145,10 @@ class Endpoint:
         return client
 
     def _post(self, exchange: Exchange) -> None:
+        version = exchange.head.headers.get(b"mcp-protocol-version")
+        if version is not None and version not in self._revisions:
+            self._stateless.post(exchange)
+            return
         try:
             frame = frames.parse(exchange.body)
         except frames.FrameError as error:

@@ -23,6 +23,7 @@ REQUEST_SECONDS = 300.0
 """Time for a whole request, however steadily it trickles in."""
 
 _NOBODY = Head(b"", b"", b"", {})
+_SPACE = b" \t"
 _HEAD_END = b"\r\n\r\n"
 
 
@@ -171,7 +172,7 @@ class Intake:
         if self._fields > httptext.MAX_HEADERS or self._head_size > httptext.MAX_HEAD_BYTES:
             self._too_much_head()
         elif self.phase is Phase.HEAD and not self.deaf:
-            name = name.lower()
+            name, value = name.lower(), value.rstrip(_SPACE)  # the parser leaves that at the end
             if name not in self._headers:
                 self._headers[name] = value
                 return

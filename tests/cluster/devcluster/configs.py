@@ -16,6 +16,7 @@ CGROUP = "/mcpserver-operator"  # every pod's processes are below, so they can b
 PAUSE_IMAGE = "localhost/devcluster-pause:1"
 DNS_IMAGE = "localhost/devcluster-coredns:1"
 MAX_PODS = 200
+POD_PIDS = 512
 API_SERVER = f"https://{network.NODE_IP}:6443"
 GIB = 1 << 30
 
@@ -103,6 +104,8 @@ def kubelet(where: Layout, host: Host) -> str:
             "maxPods": MAX_PODS,
             "oomScoreAdj": 0,
             "podLogsDir": str(where.state / "pod-logs"),
+            # what a fork bomb may start in its own pod; Kubernetes has no such limit in a pod's spec
+            "podPidsLimit": POD_PIDS,
             "resolvConf": str(host.resolv_conf),
             # a runaway pod must not take the machine with it; disks are the user's own business
             "systemReserved": {"memory": f"{reserved >> 20}Mi"},

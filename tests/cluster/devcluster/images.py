@@ -49,7 +49,7 @@ IMAGES = (
     Image(
         "testserver",
         "tests/e2e/testserver.Dockerfile",
-        ("requirements/testserver.txt", "tests/e2e/servers"),
+        ("requirements/testserver.txt", "requirements/client-mcp1.txt", "tests/e2e/servers"),
         base="runtime",
     ),
 )

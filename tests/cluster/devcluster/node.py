@@ -124,7 +124,7 @@ class Node:
 
     def is_healthy(self) -> bool:
         """Whether every program runs, the API server answers and the node is Ready."""
-        return all(map(self.processes.alive, PROGRAMS)) and self._api_is_ready() and self._node_is_ready()
+        return all(map(self.processes.alive, PROGRAMS)) and self.api_is_ready() and self._node_is_ready()
 
     def status(self) -> list[str]:
         """A line per program, then the node's health."""
@@ -185,7 +185,7 @@ class Node:
         self.processes.start("etcd", commands.etcd(tools["etcd"], where))
         self.processes.start("kube-apiserver", commands.apiserver(tools["kube-apiserver"], where))
         self._start_containerd()
-        self._wait("kube-apiserver", "the API server answers", self._api_is_ready, 60)
+        self._wait("kube-apiserver", "the API server answers", self.api_is_ready, 60)
 
     def _start_containerd(self) -> None:
         self.processes.start("containerd", ["containerd", "--config", self.where.etc / "containerd.toml"])
@@ -227,7 +227,7 @@ class Node:
         except say.ClusterError as error:
             raise say.ClusterError(f"{error}\n{self.processes.tail(name)}") from None
 
-    def _api_is_ready(self) -> bool:
+    def api_is_ready(self) -> bool:
         authority = self.where.pki / "ca.crt"
         if not authority.exists():
             return False

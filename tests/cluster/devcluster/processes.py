@@ -119,8 +119,21 @@ class Supervisor:
             try:
                 shell.wait_until(f"{name} stops", lambda: not is_alive(record), grace, every=0.02)
             except say.ClusterError:
-                os.kill(record.pid, signal.SIGKILL)
-                shell.wait_until(f"{name} is killed", lambda: not is_alive(record), 10, every=0.02)
+                self._kill(name, record)
+        self._forget(name)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL; forget the record. Does nothing if it does not run."""
+        record = read_record(self._path(name))
+        if record and is_alive(record):
+            self._kill(name, record)
+        self._forget(name)
+
+    def _kill(self, name: str, record: Record) -> None:
+        os.kill(record.pid, signal.SIGKILL)
+        shell.wait_until(f"{name} is killed", lambda: not is_alive(record), 10, every=0.02)
+
+    def _forget(self, name: str) -> None:
         if child := self.children.pop(name, None):
             child.poll()
         self._path(name).unlink(missing_ok=True)

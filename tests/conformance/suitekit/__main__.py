@@ -10,6 +10,9 @@ from suitekit.judgement import Verdict, judge
 
 BASELINE = Path(__file__).resolve().parents[1] / "baseline.yaml"
 
+# Set -> the server behind the relay, and how the relay is told to speak with it.
+SERVERS = {"2025-11-25": (local.LEGACY, "Auto"), "2026-07-28": (local.MODERN, "Modern")}
+
 
 def main() -> int:
     """Run the sets that the baseline names; gives the exit code."""
@@ -25,7 +28,7 @@ def main() -> int:
 
 def run(installed: suite.Suite, name: str, allowed: dict[str, str]) -> Verdict:
     """Run one set against a relay of its own and tell the verdict."""
-    with local.running() as relay:
+    with local.running(*SERVERS[name]) as relay:
         before = relay.started_servers()
         outcomes, passed = installed.run(name, relay.url)
         same = len(before) == 1 and relay.servers() == before

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import psutil
 
+from suitekit import fixtures, stateless
+
 ROOT = Path(__file__).resolve().parents[3]
-COMMAND = [sys.executable, "-m", "suitekit.server"]
+LEGACY, MODERN = "suitekit.server", "suitekit.stateless"
+"""The fixture servers: with sessions, and without."""
 CAPABILITIES = ("sampling", "elicitation")
 START_SECONDS = 20.0
 STEP_SECONDS = 0.02
@@ -32,11 +35,17 @@ class Local:
 
     url: str
     pid: int
+    command: tuple[str, ...]
+
+    @property
+    def tools(self) -> int:
+        """How many tools the server has."""
+        return len(stateless.TOOLS if MODERN in self.command else fixtures.TOOLS)
 
     def servers(self) -> set[tuple[int, float]]:
         """Process id and start time of every server process behind it."""
         children = psutil.Process(self.pid).children(recursive=True)
-        return {(child.pid, child.create_time()) for child in children if child.cmdline() == COMMAND}
+        return {(child.pid, child.create_time()) for child in children if child.cmdline() == [*self.command]}
 
     def started_servers(self) -> set[tuple[int, float]]:
         """The same, as soon as there is one; empty when there is none in time."""
@@ -47,15 +56,17 @@ class Local:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Local]:
-    """Start a relay for the fixture server; it is ended with everything it started.
+def running(server: str = LEGACY, protocol: str = "Auto") -> Iterator[Local]:
+    """Start a relay for a fixture server; it is ended with everything it started.
 
     Raises:
         StartError: it did not announce its URL in time.
 
     """
     declared = [word for name in CAPABILITIES for word in ("--client-capability", name)]
-    command = [sys.executable, "-m", "mcp_sidecar", "local", *declared, "--", *COMMAND]
+    served = (sys.executable, "-m", server)
+    spoken = ["--protocol", protocol]
+    command = [sys.executable, "-m", "mcp_sidecar", "local", *spoken, *declared, "--", *served]
     places = os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -67,7 +78,7 @@ def running() -> Iterator[Local]:
         )
         with process:
             try:
-                yield Local(_announced(process), process.pid)
+                yield Local(_announced(process), process.pid, served)
             except StartError as error:
                 log.seek(0)
                 raise StartError(f"{error}: {log.read().decode(errors='replace').strip()}") from error

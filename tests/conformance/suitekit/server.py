@@ -5,40 +5,29 @@ asks only for what the client declared, as a server on an SDK would.
 """
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from suitekit import fixtures
+from suitekit.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Json, Peer, RpcError
 
-Json = dict[str, Any]
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ASK_SECONDS = 20.0
 STEP_SECONDS = 0.05
-METHOD_NOT_FOUND, INVALID_PARAMS = -32601, -32602
 
 
-class RpcError(Exception):
-    """Becomes a JSON-RPC error."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.body = {"code": code, "message": message} | ({} if data is None else {"data": data})
-
-
-class Server:
-    """One connection over stdin and stdout; each request runs in a thread of its own."""
+class Server(Peer):
+    """The server."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._answers: dict[int, Json] = {}
         self._answered = threading.Condition()
         self._asked = 0
         self._declared: Mapping[str, Any] = {}
         self._subscribed: set[str] = set()
-        self._methods: dict[str, Callable[[Json], Json]] = {
+        methods: dict[str, Callable[[Json], Json]] = {
             "initialize": self._initialize,
             "ping": lambda _params: {},
             "logging/setLevel": lambda _params: {},
@@ -53,33 +42,13 @@ class Server:
             "prompts/list": lambda _params: {"prompts": fixtures.PROMPTS},
             "prompts/get": self._prompt,
         }
+        super().__init__({name: _without_id(method) for name, method in methods.items()})
 
-    def run(self) -> None:
-        """Serve until stdin ends."""
-        for line in sys.stdin.buffer:
-            message = json.loads(line)
-            if "method" not in message:
-                with self._answered:
-                    self._answers[message["id"]] = message
-                    self._answered.notify_all()
-            elif "id" in message:
-                threading.Thread(target=self._serve, args=(message,), daemon=True).start()
-
-    def _send(self, **message: Any) -> None:
-        line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
-        with self._lock:
-            sys.stdout.buffer.write(line)
-            sys.stdout.buffer.flush()
-
-    def _serve(self, message: Json) -> None:
-        method = self._methods.get(message["method"], self._unknown)
-        try:
-            self._send(id=message["id"], result=method(message.get("params") or {}))
-        except RpcError as error:
-            self._send(id=message["id"], error=error.body)
-
-    def _unknown(self, _params: Json) -> Json:
-        raise RpcError(METHOD_NOT_FOUND, "Method not found")
+    def answered(self, message: Json) -> None:
+        """Take an answer of the client."""
+        with self._answered:
+            self._answers[message["id"]] = message
+            self._answered.notify_all()
 
     def _initialize(self, params: Json) -> Json:
         self._declared = params["capabilities"]
@@ -98,7 +67,7 @@ class Server:
         with self._answered:
             self._asked += 1
             number = self._asked
-            self._send(id=number, method=method, params=params)
+            self.send(id=number, method=method, params=params)
             if not self._answered.wait_for(lambda: number in self._answers, ASK_SECONDS):
                 raise RpcError(METHOD_NOT_FOUND, f"The client did not answer {method}")
             answer = self._answers.pop(number)
@@ -126,7 +95,7 @@ class Server:
     def _log_along(self) -> Json:
         for step, text in enumerate(fixtures.LOG_TEXTS):
             time.sleep(STEP_SECONDS if step else 0)
-            self._send(method="notifications/message", params={"level": "info", "data": text})
+            self.send(method="notifications/message", params={"level": "info", "data": text})
         return fixtures.text("Logged three messages")
 
     def _progress_along(self, meta: Json) -> Json:
@@ -134,7 +103,7 @@ class Server:
             time.sleep(STEP_SECONDS if step else 0)
             if "progressToken" in meta:
                 note = {"progressToken": meta["progressToken"], "progress": progress, "total": 100}
-                self._send(method="notifications/progress", params=note)
+                self.send(method="notifications/progress", params=note)
         return fixtures.text("Reported progress three times")
 
     def _sample(self, arguments: Json) -> Json:
@@ -170,6 +139,10 @@ class Server:
         if contents is None:
             raise RpcError(INVALID_PARAMS, f"Unknown prompt: {params.get('name')}")
         return {"messages": [{"role": "user", "content": content} for content in contents]}
+
+
+def _without_id(method: Callable[[Json], Json]) -> Callable[[Any, Json], Json]:
+    return lambda _number, params: method(params)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ class Server:
             "die": die,
             "allocate": self.allocate,
             "complain": complain,
+            "run": run_code,
             "change": self.change,
         }
 
@@ -86,9 +87,19 @@ class Server:
         return str(self.counter)
 
     def allocate(self, arguments: Json) -> str:
-        for _ in range(int(arguments["mib"])):
-            self.hoard.append(bytearray(os.urandom(1 << 20)))
-        return "allocated"
+        """Take memory and keep it; with `seconds`, little by little beside the other calls."""
+
+        def take() -> None:
+            for _ in range(int(arguments["mib"])):
+                self.hoard.append(bytearray(os.urandom(1 << 20)))
+                time.sleep(pause)
+
+        pause = float(arguments.get("seconds", 0)) / int(arguments["mib"])
+        if not pause:
+            take()
+            return "allocated"
+        threading.Thread(target=take, daemon=True).start()
+        return "allocating"
 
     def change(self, arguments: Json) -> str:
         """Add a tool and announce it `burst` times."""
@@ -98,7 +109,7 @@ class Server:
         return "changed"
 
     def listing(self) -> list[Json]:
-        names = [*self.tools, "sleep", *(f"extra-{n}" for n in range(self.extra_tools))]
+        names = [*self.tools, "sleep", "record", *(f"extra-{n}" for n in range(self.extra_tools))]
         return [{"name": n, "description": f"The {n} tool", "inputSchema": {"type": "object"}} for n in names]
 
     def handle(self, message: Json) -> None:
@@ -108,7 +119,7 @@ class Server:
             if method == "notifications/cancelled":
                 self.cancel(params.get("requestId"))
             return
-        if method == "tools/call" and params.get("name") == "sleep":
+        if method == "tools/call" and params.get("name") in ("sleep", "record"):
             self.sleep(rid, params.get("arguments") or {})
             return
         try:
@@ -139,11 +150,20 @@ class Server:
             return {**text(str(error)), "isError": True}
 
     def sleep(self, rid: Any, arguments: Json) -> None:
+        """Answer after `seconds`; a `token` is written into the journal first, and is the answer."""
+        token = str(arguments.get("token", ""))
+        if token:
+            journal(token)
+
         def wake() -> None:
             self.timers.pop(rid, None)
-            self.wire.send({"id": rid, "result": text("slept")})
+            self.wire.send({"id": rid, "result": text(token or "slept")})
 
-        timer = threading.Timer(float(arguments.get("seconds", 1)), wake)
+        seconds = float(arguments.get("seconds", 0 if token else 1))
+        if not seconds:
+            wake()
+            return
+        timer = threading.Timer(seconds, wake)
         timer.daemon = True
         self.timers[rid] = timer
         timer.start()
@@ -152,6 +172,12 @@ class Server:
         if timer := self.timers.pop(rid, None):
             timer.cancel()
             self.cancelled.append(rid)
+
+
+def journal(token: str) -> None:
+    """Append a line to the file `$JOURNAL`, whole even if the process dies the next moment."""
+    with Path(os.environ["JOURNAL"]).open("ab", buffering=0) as file:
+        file.write(token.encode() + b"\n")
 
 
 def environment(arguments: Json) -> str:
@@ -223,6 +249,21 @@ def complain(arguments: Json) -> str:
     sys.stderr.write("e" * int(arguments.get("bytes", 1)))
     sys.stderr.flush()
     return "complained"
+
+
+def run_code(arguments: Json) -> str:
+    """What Python code prints that a hostile server would run; ended after `seconds`."""
+    limit = float(arguments.get("seconds", 20))
+    command = [sys.executable, "-c", str(arguments["code"]), *map(str, arguments.get("arguments", []))]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"not done after {limit} s") from None
+    if done.returncode:
+        raise ToolError(f"exit {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
 
 
 def messages() -> Iterator[Json]:

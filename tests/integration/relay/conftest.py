@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from relaykit.fakelauncher import FakeLauncher
 from relaykit.pod import Pod, launcher_path
 
 MakePod = Callable[..., Awaitable[Pod]]
@@ -36,3 +37,20 @@ async def pod(make_pod: MakePod) -> Pod:
     made = await make_pod()
     await made.until("Connected")
     return made
+
+
+@pytest.fixture
+async def bare_pod(tmp_path: Path) -> AsyncIterator[Pod]:
+    """A relay whose launcher is `launcher`; not started yet."""
+    made = Pod(tmp_path)
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def launcher(bare_pod: Pod) -> AsyncIterator[FakeLauncher]:
+    fake = FakeLauncher(bare_pod.socket)
+    await fake.start()
+    yield fake
+    await bare_pod.stop()
+    await fake.stop()

@@ -219,7 +219,7 @@ async def test_an_idle_session_ends_and_one_with_a_stream_does_not(make_pod: Any
 async def test_above_the_limit_the_session_idle_longest_goes_and_never_one_in_use(make_pod: Any) -> None:
     pod = await make_pod(max_clients=2)
     first, second = await pod.connected(), await pod.connected()
-    call = asyncio.create_task(first.call("sleep", 1, seconds=0.5))
+    call = asyncio.create_task(first.call("sleep", 1, seconds=3))
     await pod.in_flight(1)
     third = await pod.connected()
     assert (await second.post(ECHO)).status_code == 404

@@ -182,7 +182,7 @@ async def test_a_dropped_connection_is_made_again_to_the_same_session(pod: Pod) 
 async def test_a_server_that_closes_its_output_is_reported_and_its_calls_answered(pod: Pod) -> None:
     client = await pod.connected()
     answer = await client.call("close")
-    assert "closed its output" in answer["error"]["message"]
+    assert "closed its stdout" in answer["error"]["message"]
     status = await pod.until("Dropped", 2)
     assert status.error is not None
     assert (status.error.phase, status.error.reason, status.exit) == ("Process", "StdoutClosed", None)

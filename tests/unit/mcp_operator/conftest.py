@@ -10,13 +10,20 @@ from typing import Any, cast
 import pytest
 
 from mcp_operator.adapters.errors import ConflictError, NotFoundError
-from mcp_operator.adapters.kinds import EVENTS, PODS, SECRETS, SERVERS, SERVICES, Kind
+from mcp_operator.adapters.kinds import EVENTS, NETWORK_POLICIES, PODS, SECRETS, SERVERS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.adapters.registry import Registries
 from mcp_operator.core.api import ErrorPhase, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.api.status import RecoveryStatus, SessionStatus
 from mcp_operator.core.decide import decide
-from mcp_operator.core.observation import ContainerFacts, ContainerState, Observation, PodFacts, RelayView
+from mcp_operator.core.observation import (
+    ContainerFacts,
+    ContainerState,
+    Ending,
+    Observation,
+    PodFacts,
+    RelayView,
+)
 from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.doors import Doors
@@ -51,11 +58,14 @@ class World:
     def later(self, seconds: float) -> datetime:
         return ago(-seconds)
 
-    def running(self, seconds: float = 60) -> ContainerFacts:
-        return ContainerFacts(ContainerState.RUNNING, started_at=ago(seconds))
+    def running(self, seconds: float = 60, last: Ending | None = None) -> ContainerFacts:
+        return ContainerFacts(ContainerState.RUNNING, started_at=ago(seconds), last=last)
 
-    def waiting(self, reason: str, message: str = "") -> ContainerFacts:
-        return ContainerFacts(ContainerState.WAITING, reason=reason, message=message)
+    def waiting(self, reason: str, message: str = "", last: Ending | None = None) -> ContainerFacts:
+        return ContainerFacts(ContainerState.WAITING, reason=reason, message=message, last=last)
+
+    def ending(self, code: int, reason: str = "Error", message: str = "", at: float = 3) -> Ending:
+        return Ending(reason=reason, message=message, exit_code=code, finished_at=ago(at))
 
     def terminated(self, code: int, reason: str = "", message: str = "") -> ContainerFacts:
         return ContainerFacts(
@@ -164,7 +174,7 @@ class FakeKube:
 
     def __init__(self) -> None:
         self.objects: dict[Kind, dict[str, Json]] = {
-            kind: {} for kind in (SERVERS, PODS, SERVICES, SECRETS, EVENTS)
+            kind: {} for kind in (SERVERS, PODS, SERVICES, SECRETS, NETWORK_POLICIES, EVENTS)
         }
         self.versions = itertools.count(1)
         self.writes: list[str] = []
@@ -235,7 +245,7 @@ class Setup:
         self.now: datetime = world.now
         kube = cast("Kube", self.kube)
         settings = Settings(relay_image="relay:1", runtime_image="runtime:1")
-        nursery = self.nursery = Nursery(kube, self.cache)
+        nursery = self.nursery = Nursery(kube, self.cache, settings)
         relays = RelayWatches(lambda key: None, 30, 5)
         # The registries are given by the tests that need them.
         self.entries = EntryPoints(kube, cast("Registries", None), lambda key: None, lambda: self.now)

@@ -29,6 +29,7 @@ NOON = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 def test_an_empty_spec_gets_the_documented_defaults() -> None:
     spec = MCPServerSpec.parse(None)
     assert spec.session.model_dump() == {
+        "protocol": "Auto",
         "startup_timeout_seconds": 120,
         "call_timeout_seconds": 30,
         "idle_timeout_seconds": 7200,

@@ -119,14 +119,83 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
     (
         "a pod made a moment ago is not replaced at once: two operators must not fight without pause",
         lambda w: {"config_hash": "other.refs", "pods": (w.pod(created_at=w.ago(1)),)},
+        "connected: None -> Connected (Connected) again=12:00:02",
+        None,
+    ),
+    (
+        "Secrets that change one after the other are taken up together",
+        lambda w: {"config_hash": "spec.new", "pods": (w.pod(created_at=w.ago(1)),)},
+        "connected: None -> Connected (Connected) again=12:00:02",
+        None,
+    ),
+    (
+        "a pod that does not serve and was made a moment ago is not replaced at once either",
+        lambda w: {"config_hash": "spec.new", "pods": (w.pending(),)},
         "outdated: Recreate -> Recreating (ConfigurationChanged) again=12:00:02",
         None,
     ),
     (
-        "a Secret that changes right after the start is taken up at once",
-        lambda w: {"config_hash": "spec.new", "pods": (w.pod(created_at=w.ago(1)),)},
+        "a Secret that was missing is taken up at once",
+        lambda w: {
+            "config_hash": "spec.new",
+            "config": {"the spec": "1", 'Secret "keys"': "a"},
+            "pods": (w.pending(config={"the spec": "1", 'Secret "keys"': ""}),),
+        },
         "outdated: Recreate -> Recreating (ConfigurationChanged): delete mcp-time-1, create epoch 2",
         None,
+    ),
+    (
+        "an operator that was upgraded does not replace a server that could not start again",
+        lambda w: {
+            "config_hash": "upgraded.gone",
+            "config": {"the spec": "1", 'Secret "keys"': ""},
+            "missing": missing(),
+            "pods": (w.pod(config={"the spec": "1", 'Secret "keys"': "a"}),),
+        },
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
+        "an operator that was upgraded replaces a server that can start again",
+        lambda w: {
+            "config_hash": "upgraded.refs",
+            "config": {"the spec": "1"},
+            "pods": (w.pod(config={"the spec": "1"}),),
+        },
+        "outdated: Recreate -> Recreating (ConfigurationChanged): delete mcp-time-1, create epoch 2",
+        None,
+    ),
+    (
+        "a restart that somebody asks for is made also while a Secret is missing",
+        lambda w: {
+            "config_hash": "restarted.gone",
+            "config": {"the spec": "1", "the annotation mcp-session.dev/restartedAt": "2"},
+            "missing": missing(),
+            "pods": (w.pod(config={"the spec": "1"}),),
+        },
+        "outdated: Recreate -> Recreating (ConfigurationChanged): delete mcp-time-1, create epoch 2",
+        None,
+    ),
+    (
+        "no pod is made with a token that cannot be used",
+        lambda w: {"pods": (), "relay": RelayView(), "missing": missing(key="t", fault="is empty")},
+        "unusable-token: Wait -> Pending (InvalidToken)",
+        ErrorPhase.VALIDATION,
+    ),
+    (
+        "a running server stays whatever else changed while its token cannot be used",
+        lambda w: {"config_hash": "other.empty", "missing": missing(key="t", fault="is empty")},
+        "connected: None -> Connected (Connected)",
+        None,
+    ),
+    (
+        "a server that ended waits for a token that can be used",
+        lambda w: {
+            "pods": (w.pod(server=w.terminated(1)),),
+            "missing": missing(key="t", fault="is empty"),
+        },
+        "unusable-token: Wait -> Pending (InvalidToken)",
+        ErrorPhase.VALIDATION,
     ),
     (
         "another configuration resets a used-up budget at once",

@@ -21,8 +21,8 @@ def exited(code: int = 1, **more: Any) -> Json:
     return {"exitCode": code, "reason": "Exited", "time": 1_769_860_799.0, **more}
 
 
-def mute(w: Any) -> RelayStatus:
-    error = {"phase": "Transport", "reason": "StdoutClosed", "message": "it closed its output"}
+def mute(w: Any, reason: str = "StdoutClosed") -> RelayStatus:
+    error = {"phase": "Transport", "reason": reason, "message": "it closed its end"}
     found: RelayStatus = w.report(state="Dropped", session=None, error=error, since=w.ago(0.1).timestamp())
     return found
 
@@ -79,7 +79,7 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
     (
         "a server that closed its stdout can never answer again, though its process runs",
         lambda w: {"relay": RelayView(mute(w))},
-        "stdout-closed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        "stdio-closed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
         ErrorPhase.PROCESS,
     ),
     (
@@ -88,8 +88,34 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
             "relay": RelayView(mute(w)),
             "status": w.status(consecutive_failures=1, failed_epoch=1, next_attempt_time=w.now),
         },
-        "stdout-closed: Recreate -> Recreating (StdoutClosed) failures=1: delete mcp-time-1, create epoch 2",
+        "stdio-closed: Recreate -> Recreating (StdoutClosed) failures=1: delete mcp-time-1, create epoch 2",
         None,
+    ),
+    (
+        "a server that closed its stdin can never be called again, though its process runs",
+        lambda w: {"relay": RelayView(mute(w, "StdinClosed"))},
+        "stdio-closed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        ErrorPhase.PROCESS,
+    ),
+    (
+        "a start that takes too long because the relay fails is the relay's fault",
+        lambda w: {
+            "pods": (
+                w.pod(server=w.running(130), relay=w.waiting("CrashLoopBackOff", last=w.ending(2, at=200))),
+            ),
+            "relay": RelayView(failures=9, message="refused"),
+        },
+        "startup-deadline-passed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a start whose reports can never be read is given up at the deadline",
+        lambda w: {
+            "pods": (w.pod(server=w.running(130)),),
+            "relay": RelayView(unreadable="since: missing"),
+        },
+        "startup-deadline-passed: Recreate -> Recreating (BackingOff) failures=1 again=12:00:02",
+        ErrorPhase.TRANSPORT,
     ),
     (
         "a transport that was never restored for long is a failure, however often it broke",

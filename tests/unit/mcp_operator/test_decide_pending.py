@@ -58,6 +58,12 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         ErrorPhase.IMAGE_PULL,
     ),
     (
+        "a relay that fails before the server starts is named, not the server",
+        lambda w: {"pods": (w.pending(relay=w.waiting("CrashLoopBackOff", "back-off", last=w.ending(2))),)},
+        "held-up: Wait -> Pending (RelayFailed)",
+        ErrorPhase.CONTAINER_START,
+    ),
+    (
         "a missing Secret is waited for",
         lambda w: {
             "pods": (w.pending(w.waiting("CreateContainerConfigError", 'secret "keys" not found')),),

@@ -139,14 +139,20 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
     ),
     (
         "a relay whose end the node tells of before a poll failed serves nobody",
-        lambda w: {"pods": (w.pod(ready=False, relay=w.terminated(137)),)},
-        "relay-ended: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        lambda w: {
+            "pods": (w.pod(ready=False, relay=w.terminated(137)),),
+            "status": w.status(phase="Connected", pod_uid="pod-1"),
+        },
+        "relay-ended: Wait -> Reconnecting (RelayFailed) again=12:00:05",
         ErrorPhase.TRANSPORT,
     ),
     (
         "a relay that the node starts again serves nobody yet",
-        lambda w: {"pods": (w.pod(ready=False, relay=w.waiting("CrashLoopBackOff")),)},
-        "relay-ended: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        lambda w: {
+            "pods": (w.pod(ready=False, relay=w.waiting("CrashLoopBackOff")),),
+            "status": w.status(phase="Reconnecting", pod_uid="pod-1"),
+        },
+        "relay-ended: Wait -> Reconnecting (RelayFailed) again=12:00:05",
         ErrorPhase.TRANSPORT,
     ),
     (
@@ -193,12 +199,69 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
-        "a tool list that cannot be read is shown and waited for",
+        "a tool list that cannot be read is shown, and clients are served",
         lambda w: {
-            "relay": RelayView(w.report(error={"phase": "ListTools", "reason": "Error", "message": "broken"}))
+            "relay": RelayView(
+                w.report(
+                    toolCount=None,
+                    tools=[],
+                    error={"phase": "ListTools", "reason": "Error", "message": "broken"},
+                )
+            )
         },
-        "connected: Wait -> Connecting (ListToolsFailed)",
+        "connected: None -> Connected (Connected)",
         ErrorPhase.LIST_TOOLS,
+    ),
+    (
+        "another error with a session is none to serve with",
+        lambda w: {
+            "relay": RelayView(w.report(error={"phase": "Transport", "reason": "x", "message": "broken"}))
+        },
+        "connected: Wait -> Connecting (Initializing)",
+        None,
+    ),
+    (
+        "a relay that never came up is at fault, not the server",
+        lambda w: {
+            "pods": (w.pod(ready=False, relay=w.waiting("CrashLoopBackOff", last=w.ending(2))),),
+            "relay": RelayView(failures=1, message="refused"),
+        },
+        "relay-ended: Wait -> Connecting (RelayFailed) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a relay that was killed for its memory a moment ago and is silent since is named so",
+        lambda w: {
+            "pods": (w.pod(relay=w.running(2, last=w.ending(137, "OOMKilled"))),),
+            "relay": RelayView(w.report(), failures=1, message="refused"),
+        },
+        "unreachable: Wait -> Reconnecting (RelayFailed) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "how a relay ended long ago explains nothing",
+        lambda w: {
+            "pods": (w.pod(relay=w.running(900, last=w.ending(1, at=901))),),
+            "relay": RelayView(w.report(), failures=1, message="refused"),
+        },
+        "unreachable: Wait -> Reconnecting (RelayUnreachable) again=12:00:05",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a report that cannot be read is waited for, and no reconnect is ordered",
+        lambda w: {"relay": RelayView(unreadable="session.capabilities: recursion limit")},
+        "unreadable: Wait -> Connecting (RelayUnreadable) again=12:01:00",
+        ErrorPhase.TRANSPORT,
+    ),
+    (
+        "a server that served is left alone however long its relay's reports cannot be read",
+        lambda w: {
+            "pods": (w.pod(server=w.running(9000)),),
+            "relay": RelayView(unreadable="since: missing"),
+            "status": w.status(phase="Reconnecting", pod_uid="pod-1"),
+        },
+        "unreadable: Wait -> Reconnecting (RelayUnreadable)",
+        ErrorPhase.TRANSPORT,
     ),
     (
         "a node that does not report is given its grace",

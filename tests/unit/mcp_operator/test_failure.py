@@ -136,3 +136,122 @@ def test_a_line_is_one_line_clean_and_cut(raw: str, limit: int, made: str) -> No
 
 def test_a_tail_keeps_lines_and_the_end() -> None:
     assert text.tail("one\ntwo\nthree\n", 9) == "…wo\nthree"
+
+
+NPM_404 = """npm warn exec The following package was not found and will be installed
+npm error code E404
+npm error 404 Not Found - GET https://registry.npmjs.org/mcp-servr - Not found
+npm error 404
+npm error 404  'mcp-servr@*' is not in this registry.
+npm notice
+npm error A complete log of this run can be found in: /home/mcp/.npm/_logs/x-debug-0.log
+"""
+NPM_NETWORK = """npm error code ENOTFOUND
+npm error syscall getaddrinfo
+npm error errno ENOTFOUND
+npm error network request to https://registry.npmjs.org/x failed, reason: getaddrinfo ENOTFOUND
+npm error network This is a problem related to network connectivity.
+npm error A complete log of this run can be found in: /home/mcp/.npm/_logs/x-debug-0.log
+"""
+NODE = """file:///app/server.js:3
+  throw new TypeError("x")
+        ^
+
+TypeError: API_KEY is not set
+    at file:///app/server.js:3:9
+
+Node.js v24.1.0
+"""
+PYTHON = """Traceback (most recent call last):
+  File "server.py", line 1, in <module>
+KeyError: 'API_KEY'
+
+During handling of the above exception, another exception occurred:
+
+RuntimeError: API_KEY is not set
+"""
+
+
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (NPM_404, "npm error 404 Not Found - GET https://registry.npmjs.org/mcp-servr - Not found"),
+        (
+            NPM_NETWORK,
+            "npm error network request to https://registry.npmjs.org/x failed, reason: getaddrinfo ENOTFOUND",
+        ),
+        (NODE, "TypeError: API_KEY is not set"),
+        (PYTHON, "RuntimeError: API_KEY is not set"),
+        ("one\n\n \nlast\n\n", "last"),
+        ("npm notice\nNode.js v24.1.0\n", ""),
+        ("", ""),
+    ],
+    ids=["npm 404", "npm network", "node", "python", "blank lines", "nothing but trailers", "nothing"],
+)
+def test_the_most_telling_line_of_stderr_is_quoted(world: Any, tail: str, said: str) -> None:
+    found = failure.from_container(
+        world.terminated(1, "Error", told(1, "Exited", stderrTail=tail)), world.now
+    )
+    assert found.message == "the server process exited with 1" + (f": {said}" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["uvx mcp-server-time"], 'write one list item for each word, as in ["uvx", "mcp-server-time"]'),
+        (["uvx", "mcp server"], ""),
+    ],
+)
+def test_a_command_line_in_one_item_is_told_so(world: Any, command: list[str], hint: str) -> None:
+    ended = world.terminated(127, "Error", told(127, "CommandNotFound", message="not found"))
+    seen = world.seen(spec=world.spec(command=command), pods=(world.pod(server=ended),))
+    found = decide(seen).failure
+    assert found is not None
+    assert found.message.endswith(hint)
+    assert ("list item" in found.message) is bool(hint)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "outlook"),
+    [
+        ({}, "retry 1 of 3 follows at 12:00:02 UTC: "),
+        ({"maxRetries": 0}, "no retries (spec.recovery.maxRetries is 0); next attempt at 12:05:00 UTC: "),
+        (
+            {"maxRetries": 0, "retryAfterErrorSeconds": 0},
+            "no retries (spec.recovery.maxRetries is 0); waiting for a change: ",
+        ),
+    ],
+)
+def test_what_follows_a_failure_is_told_with_its_time(world: Any, recovery: Any, outlook: str) -> None:
+    pods = (world.pod(server=world.terminated(1)),)
+    plan = decide(world.seen(pods=pods, spec=world.spec(recovery=recovery)))
+    assert plan.message.startswith(outlook)
+
+
+NOISE = "The server writes to stdout what is no JSON-RPC, see the log of the relay"
+LATE = "The server has not answered initialize within 120 seconds of its start"
+WHERE = "kubectl logs --namespace default mcp-time-1 --container relay"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "detail"),
+    [
+        ("StartupTimeout", LATE, ""),
+        (
+            "StartupTimeout",
+            f"{LATE}. {NOISE}",
+            f" (The server writes to stdout what is no JSON-RPC: {WHERE})",
+        ),
+        ("NoJsonRpc", NOISE, f" (The server writes to stdout what is no JSON-RPC: {WHERE})"),
+    ],
+)
+def test_a_start_that_takes_too_long_is_told_once_and_with_the_command_to_read_on(
+    world: Any, reason: str, message: str, detail: str
+) -> None:
+    error = {"phase": "Initialize", "reason": reason, "message": message}
+    seen = world.seen(pods=(world.pod(server=world.running(121)),), relay=world.connecting(121, error=error))
+    found = decide(seen).failure
+    assert found is not None
+    assert found.message.startswith(
+        f"the server did not answer `initialize` within 120 s{detail}: does it speak MCP on stdout? "
+    )

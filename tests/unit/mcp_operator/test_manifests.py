@@ -2,13 +2,15 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_operator.core import naming
+from mcp_operator.core import naming, quantity
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec
 from mcp_operator.manifests import (
     environment,
@@ -34,7 +36,7 @@ def spec(**fields: Any) -> MCPServerSpec:
 
 
 def built(**fields: Any) -> Json:
-    return pod.build(pod.template(OWNER, spec(**fields), SETTINGS), OWNER, 3, "a.b")
+    return pod.build(pod.template(OWNER, spec(**fields), SETTINGS), OWNER, 3, "a.b", {"the spec": "a"})
 
 
 def server(**fields: Any) -> Json:
@@ -213,7 +215,7 @@ def test_labels_of_the_pod_template_never_replace_ours() -> None:
 
 def test_the_template_changes_with_the_spec_and_with_the_restart_mark_and_not_by_itself() -> None:
     def digest(restarted: str = "", **fields: Any) -> str:
-        return references.template_digest(pod.template(OWNER, spec(**fields), SETTINGS, restarted))
+        return references.plain_digest(pod.template(OWNER, spec(**fields), SETTINGS, restarted))
 
     assert digest() == digest()
     assert digest() == digest(recovery={"maxRetries": 1})
@@ -230,11 +232,11 @@ def test_the_service_selects_by_our_label_and_listens_on_80() -> None:
 
 def test_existing_values_of_the_secret_are_kept_and_missing_ones_filled() -> None:
     fresh = {key: f"new {key}".encode() for key in secret.KEYS}
-    first = secret.build(OWNER, secret.filled(None, lambda: fresh))
+    first = secret.build(OWNER, secret.filled(None, secret.KEYS, lambda: fresh))
     assert secret.values(first) == fresh
     first["data"]["token"] = "b2xk"
     first["data"]["signing-key"] = ""
-    assert secret.filled(first, lambda: fresh) == {
+    assert secret.filled(first, secret.KEYS, lambda: fresh) == {
         "token": b"old", "admin-token": b"new admin-token", "signing-key": b"new signing-key",
     }  # fmt: skip
 
@@ -280,7 +282,7 @@ def test_no_completed_request_exceeds_its_limit(requests: Json, limits: Json) ->
     for key in ("cpu", "memory", "ephemeral-storage"):
         if key in requests and key in limits:
             continue
-        assert resources.quantity(made["requests"][key]) <= resources.quantity(made["limits"][key])
+        assert quantity.parse(made["requests"][key]) <= quantity.parse(made["limits"][key])
 
 
 @pytest.mark.parametrize(
@@ -296,13 +298,13 @@ def test_no_completed_request_exceeds_its_limit(requests: Json, limits: Json) ->
     ],
 )
 def test_quantities_are_read(text: Any, value: str) -> None:
-    assert resources.quantity(text) == Decimal(value)
+    assert quantity.parse(text) == Decimal(value)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1Zi", "1 2", "--1", "1mm"])
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="quantity"):
-        resources.quantity(text)
+        quantity.parse(text)
 
 
 def test_merging_keeps_what_only_one_side_names() -> None:
@@ -320,7 +322,39 @@ def test_merging_keeps_what_only_one_side_names() -> None:
         ({"a": [1, 2]}, {"a": [1]}, False),
         ({"a": 1}, {"b": 1}, False),
         (None, {"a": 1}, False),
+        ({"a": {"b": {}}}, {"a": {"b": {}, "c": [], "d": {}}}, True),
+        ({"a": [1]}, {"a": []}, False),
     ],
 )
 def test_drift_is_what_is_wanted_and_not_there(actual: Any, wanted: Any, there: bool) -> None:
     assert merge.contains(actual, wanted) is there
+
+
+def test_a_relay_has_the_resources_that_the_operator_is_told_and_defaults_for_the_rest() -> None:
+    assert relay()["resources"] == {"requests": resources.RELAY_REQUESTS, "limits": resources.RELAY_LIMITS}
+    told = Settings(relay_resources={"limits": {"memory": "32Mi"}})
+    made = pod.template(OWNER, spec(), told)["spec"]["initContainers"][0]["resources"]
+    assert made["limits"] == {**resources.RELAY_LIMITS, "memory": "32Mi"}
+    assert made["requests"]["memory"] == "32Mi"
+
+
+@pytest.mark.parametrize(
+    ("auth", "keys"),
+    [
+        ({}, {"token", "admin-token", "signing-key"}),
+        ({"type": "None"}, {"admin-token", "signing-key"}),
+        ({"bearer": {"secretRef": {"name": "mine"}}}, {"admin-token", "signing-key"}),
+    ],
+)
+def test_the_secret_holds_no_token_that_opens_nothing(auth: Json, keys: set[str]) -> None:
+    fresh = dict.fromkeys(secret.KEYS, b"new")
+    made = secret.build(OWNER, secret.filled(None, secret.keys(spec(auth=auth)), lambda: fresh))
+    assert set(made["data"]) == keys
+    projected = pod.template(OWNER, spec(auth=auth), SETTINGS)["spec"]["volumes"][2]["projected"]["sources"]
+    mounted = {item["key"] for item in projected[0]["secret"]["items"]}
+    assert mounted == keys
+
+
+def test_the_chart_shows_the_defaults_of_a_relays_resources() -> None:
+    chart = yaml.safe_load((Path(__file__).parents[3] / "helm/values.yaml").read_text(encoding="utf-8"))
+    assert resources.relay(chart["relay"]["resources"]) == resources.relay({}) == chart["relay"]["resources"]

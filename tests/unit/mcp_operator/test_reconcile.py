@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_operator.adapters.errors import UnavailableError
-from mcp_operator.adapters.kinds import EVENTS, PODS, SECRETS, SERVERS, SERVICES, Kind
+from mcp_operator.adapters.kinds import EVENTS, NETWORK_POLICIES, PODS, SECRETS, SERVERS, SERVICES, Kind
 from mcp_operator.handlers.cache import Cache
 
 KEY = ("default", "time")
@@ -15,6 +15,7 @@ KEY = ("default", "time")
 Setup = Any
 
 FIRST = [
+    "apply networkpolicies mcp-time",
     "apply secrets mcp-time",
     "apply services mcp-time",
     "create pods mcp-time-1",
@@ -42,7 +43,12 @@ async def test_at_rest_nothing_is_written(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "rewritten"), [(SERVICES, ["apply services mcp-time"]), (SECRETS, ["apply secrets mcp-time"])]
+    ("kind", "rewritten"),
+    [
+        (SERVICES, ["apply services mcp-time"]),
+        (SECRETS, ["apply secrets mcp-time"]),
+        (NETWORK_POLICIES, ["apply networkpolicies mcp-time"]),
+    ],
 )
 async def test_a_child_that_somebody_deletes_comes_back(
     setup: Setup, kind: Kind, rewritten: list[str]
@@ -113,13 +119,32 @@ async def test_a_drifted_service_is_put_right_and_the_pod_left_alone(setup: Setu
     assert setup.told() == ["apply services mcp-time"]
 
 
-async def test_a_foreign_service_is_never_touched(setup: Setup) -> None:
+@pytest.mark.parametrize("kind", [SERVICES, NETWORK_POLICIES])
+async def test_a_foreign_child_is_never_touched(setup: Setup, kind: Kind) -> None:
     setup.server()
-    setup.kube.store(SERVICES, {"metadata": {"namespace": "default", "name": "mcp-time"}, "spec": {"x": 1}})
+    setup.kube.store(kind, {"metadata": {"namespace": "default", "name": "mcp-time"}, "spec": {"x": 1}})
     await setup.reconcile(KEY)
     assert setup.told() == ["status mcpservers time"]
     assert setup.status()["error"]["reason"] == "OwnershipConflict"
-    assert setup.kube.objects[SERVICES]["mcp-time"]["spec"] == {"x": 1}
+    assert setup.kube.objects[kind]["mcp-time"]["spec"] == {"x": 1}
+
+
+async def test_another_network_class_changes_the_policy_and_leaves_the_pod_alone(setup: Setup) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    await setup.reconcile(KEY)
+    setup.told()
+    setup.server(network={"egress": "None", "ingressFrom": []})
+    await setup.reconcile(KEY)
+    await setup.reconcile(KEY)
+    assert setup.told() == ["apply networkpolicies mcp-time"]
+    assert "egress" not in setup.kube.objects[NETWORK_POLICIES]["mcp-time"]["spec"]
+
+
+async def test_the_policy_is_written_before_the_pod(setup: Setup) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    assert setup.kube.writes[0] == "apply networkpolicies mcp-time"
 
 
 async def test_an_api_server_that_is_away_flips_no_status_and_deletes_nothing(setup: Setup) -> None:
@@ -187,6 +212,50 @@ async def test_a_secret_that_appears_makes_a_new_pod(setup: Setup) -> None:
     await setup.reconcile(KEY)
     assert setup.names(PODS) == ["mcp-time-2"]
     assert setup.status()["conditions"][0]["reason"] == "Valid"
+
+
+async def test_the_event_of_a_replacement_names_what_changed(setup: Setup, world: Any) -> None:
+    setup.server(env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "k"}}}])
+    await setup.reconcile(KEY)
+    setup.kube.store(SECRETS, {"metadata": {"namespace": "default", "name": "keys"}, "data": {"k": "dg=="}})
+    await setup.reconcile(KEY)
+    told = [event["note"] for event in setup.kube.objects[EVENTS].values()]
+    assert told[-1] == 'created pod mcp-time-2: Secret "keys" is there now'
+    assert setup.status()["recovery"]["restarts"] == 0
+
+
+async def test_a_token_of_the_operators_own_goes_when_the_user_names_one_and_comes_back(
+    setup: Setup,
+) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    assert "token" in setup.kube.objects[SECRETS]["mcp-time"]["data"]
+    setup.kube.store(
+        SECRETS, {"metadata": {"namespace": "default", "name": "mine"}, "data": {"token": "dG9rZW4="}}
+    )
+    setup.server(auth={"bearer": {"secretRef": {"name": "mine"}}})
+    await setup.reconcile(KEY)
+    assert "token" not in setup.kube.objects[SECRETS]["mcp-time"]["data"]
+    setup.server(auth={"type": "Bearer"})
+    await setup.reconcile(KEY)
+    assert "token" in setup.kube.objects[SECRETS]["mcp-time"]["data"]
+
+
+async def test_no_pod_is_made_with_an_empty_token_and_the_cure_is_told(setup: Setup) -> None:
+    empty = {"metadata": {"namespace": "default", "name": "mine"}, "data": {"token": "IAo="}}
+    setup.kube.store(SECRETS, empty)
+    setup.server(auth={"bearer": {"secretRef": {"name": "mine"}}})
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == []
+    accepted = setup.status()["conditions"][0]
+    assert (accepted["type"], accepted["status"], accepted["reason"]) == ("Accepted", "False", "InvalidToken")
+    assert accepted["message"] == (
+        'spec.auth.bearer.secretRef: Secret "mine": the value of its key "token" is empty: '
+        "put a token of one line there"
+    )
+    setup.cache.put(SECRETS, setup.kube.store(SECRETS, {**empty, "data": {"token": "dG9rZW4="}}))
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-1"]
 
 
 async def test_a_status_that_another_version_wrote_is_written_anew(setup: Setup) -> None:

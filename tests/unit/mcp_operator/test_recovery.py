@@ -234,7 +234,7 @@ def test_a_missing_runtime_class_is_an_error_at_once_and_costs_no_retry(world: A
     story.wait(plan)
     story.refusal = None
     story.settle()
-    assert story.created == [(300, 1)]
+    assert story.created == [(30, 1)]
 
 
 def test_a_quota_that_the_old_pod_still_holds_costs_nothing(world: Any) -> None:

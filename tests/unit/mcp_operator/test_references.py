@@ -1,5 +1,6 @@
 """References to Secrets and ConfigMaps: all are found, changes are noticed, values stay unknown."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ FOUND = references.find(MCPServerSpec.parse(FULL))
 
 def test_all_references_are_found_with_the_field_that_names_them() -> None:
     assert (
-        Reference("Secret", "s-auth", "spec.auth.bearer.secretRef", ("t",)),
+        Reference("Secret", "s-auth", "spec.auth.bearer.secretRef", ("t",), token=True),
         Reference("Secret", "s-env", "spec.env[1].valueFrom.secretKeyRef", ("b",)),
         Reference("ConfigMap", "c-env", "spec.env[2].valueFrom.configMapKeyRef", ("c",), optional=True),
         Reference("Secret", "s-from", "spec.envFrom[0].secretRef"),
@@ -66,7 +67,51 @@ OPTIONAL = (Reference("Secret", "s", "spec.env[0]", ("k",), optional=True),)
     ],
 )
 def test_what_is_needed_and_not_there_is_named(items: Any, there: Json, gaps: Any) -> None:
-    assert references.missing(items, lambda _, name: there.get(name)) == gaps
+    assert references.missing(items, lambda _, name: there.get(name), lambda *_: {}) == gaps
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        (b"secret", None),
+        (b"  secret with a blank\n", None),
+        (b"", "is empty"),
+        (b" \n\t", "is empty"),
+        (b"one\ntwo", "has line breaks or control characters"),
+        (b"bell\x07", "has line breaks or control characters"),
+    ],
+)
+def test_a_token_that_no_header_can_carry_is_as_good_as_missing(value: bytes, fault: str | None) -> None:
+    found = references.token_faults({"data": {"t": base64.b64encode(value).decode()}})
+    assert found.get("t") == fault
+    gaps = references.missing(FOUND[:1], lambda *_: {"t": "digest"}, lambda *_: found)
+    reference = ("Secret", "s-auth", "spec.auth.bearer.secretRef", "t")
+    assert gaps == ((MissingReference(*reference, fault),) if fault else ())
+
+
+def test_only_a_token_must_be_of_one_line() -> None:
+    faults = {"t": "is empty", "b": "is empty", "k": "is empty"}
+    gaps = references.missing(FOUND, lambda *_: {"t": "", "b": "", "c": "", "k": ""}, lambda *_: faults)
+    assert [gap.name for gap in gaps] == ["s-auth"]
+
+
+def parts(there: Json, *gaps: tuple[str, str]) -> dict[str, str]:
+    return dict(references.parts(ENV, lambda _, name: there.get(name), set(gaps), b"key"))
+
+
+def test_each_object_has_a_digest_of_its_own_so_that_a_change_can_be_told_by_name() -> None:
+    before = parts({"s": {"k": "1"}, "c": {"a": "1"}})
+    after = parts({"s": {"k": "1"}, "c": {"a": "2"}})
+    assert set(before) == {'Secret "s"', 'ConfigMap "c"'}
+    assert {name for name in before if before[name] != after[name]} == {'ConfigMap "c"'}
+    assert parts({"c": {}}, ("Secret", "s"))['Secret "s"'] == ""
+
+
+def test_many_objects_share_one_digest_so_that_the_annotation_stays_small() -> None:
+    many = tuple(Reference("Secret", f"{n:03}", "f") for n in range(400))
+    found = references.parts(many, lambda _, name: {"k": name}, set(), b"key")
+    assert len(found) == 65
+    assert "another Secret or ConfigMap" in found
 
 
 def digest(there: Json, items: Any = ENV, own: dict[str, bytes] | None = None, key: bytes = b"key") -> str:

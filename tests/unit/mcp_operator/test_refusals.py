@@ -54,6 +54,38 @@ async def test_a_refused_service_or_secret_shows_in_the_status_with_the_pod_that
     assert setup.names(PODS) == ["mcp-time-1"]
 
 
+async def test_without_its_network_policy_no_pod_is_made(setup: Setup) -> None:
+    setup.server()
+    setup.kube.errors["apply networkpolicies"] = RefusedError(
+        422, "spec.egress[0].to[0].ipBlock.cidr: Invalid"
+    )
+    assert await setup.reconcile(KEY) == pytest.approx(2)
+    assert setup.names(PODS) == []
+    found = setup.status()["error"]
+    assert (found["phase"], found["reason"]) == ("Admission", "AdmissionRefused")
+    assert found["message"].startswith('the API server refused the NetworkPolicy "mcp-time": spec.egress')
+    setup.told()
+    for _ in range(3):
+        await setup.reconcile(KEY)
+    assert set(setup.told()) == {"apply networkpolicies mcp-time"}
+    del setup.kube.errors["apply networkpolicies"]
+    setup.now += timedelta(seconds=2)
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-1"]
+
+
+async def test_a_policy_that_cannot_be_changed_shows_in_the_status_and_the_pod_goes_on(setup: Setup) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.kube.errors["apply networkpolicies"] = RefusedError(422, "invalid")
+    setup.server(network={"egress": "All"})
+    await setup.reconcile(KEY)
+    assert (
+        setup.status()["error"]["message"] == 'the API server refused the NetworkPolicy "mcp-time": invalid'
+    )
+    assert setup.names(PODS) == ["mcp-time-1"]
+
+
 async def test_a_service_that_stays_refused_is_an_error_in_the_end_and_the_pod_is_left_alone(
     setup: Setup,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.errors import UnreachableError, UnreadableError
 from mcp_operator.adapters.relay import MAX_DOCUMENT, Endpoint, Relay
 from mcp_operator.core.observation import RelayView
 from mcp_operator.handlers.relays import RelayWatches, _Pace
@@ -181,20 +181,60 @@ async def test_the_order_to_reconnect_reaches_the_relay(relay: tuple[FakeRelay, 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda: web.Response(status=401), "HTTP 401"),
-        (lambda: web.Response(text="no JSON"), "cannot be read"),
-        (lambda: web.json_response({"instance": 1}), "cannot be read"),
+        (lambda: web.Response(text="no JSON"), "JSON"),
+        (lambda: web.json_response({"instance": 1}), "instance"),
+        (lambda: web.Response(text="[" * 5000), "recursion"),
         (lambda: web.Response(body=b" " * (5 * 1024 * 1024)), "bytes"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_is_no_answer(
+async def test_an_answer_that_is_no_report_is_told_apart_from_silence(
     relay: tuple[FakeRelay, Endpoint], answer: Callable[[], web.Response], message: str
 ) -> None:
     fake, endpoint = relay
     fake.answer = answer
     async with Relay(endpoint) as client:
-        with pytest.raises(UnreachableError, match=message):
+        with pytest.raises(UnreadableError, match=message):
             await client.status(None, 1)
+
+
+async def test_a_refusal_is_no_answer(relay: tuple[FakeRelay, Endpoint]) -> None:
+    fake, endpoint = relay
+    fake.answer = lambda: web.Response(status=401)
+    async with Relay(endpoint) as client:
+        with pytest.raises(UnreachableError, match="HTTP 401"):
+            await client.status(None, 1)
+
+
+async def test_a_report_that_cannot_be_read_is_no_failure_to_answer_and_its_end_is_noticed(
+    relay: tuple[FakeRelay, Endpoint],
+) -> None:
+    fake, endpoint = relay
+    woken = Woken()
+    watches = RelayWatches(woken, wait=30, spacing=0.01)
+    fake.answer = lambda: web.json_response({"instance": 1})
+    watches.follow(KEY, "pod", endpoint)
+    await woken.until(lambda: watches.view(KEY, "pod").unreadable != "")
+    assert watches.view(KEY, "pod").failures == 0
+    assert not watches.view(KEY, "pod").unheard
+    fake.answer = None
+    await woken.until(lambda: watches.view(KEY, "pod").answering)
+    assert watches.view(KEY, "pod").unreadable == ""
+    await watches.close()
+
+
+async def test_a_relay_that_hangs_is_told_as_soon_as_its_answer_is_overdue(
+    relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_operator.adapters.relay.OVERDUE_SECONDS", 0.1)
+    fake, endpoint = relay
+    woken = Woken()
+    watches = RelayWatches(woken, wait=0.1, spacing=5)
+    watches.follow(KEY, "pod", endpoint)
+    await woken.until(lambda: watches.view(KEY, "pod").status is not None)
+    await woken.until(lambda: watches.view(KEY, "pod").failures == 1)
+    assert len(fake.asked) == 2
+    assert watches.view(KEY, "pod").message == "no answer within 0.2 s"
+    await watches.close()
 
 
 EXIT: Json = {"exitCode": 1, "reason": "Exited", "time": 1.0}
@@ -219,23 +259,25 @@ SESSION: Json = {"protocolVersion": "1", "serverInfo": {}, "capabilities": {}, "
     ],
     ids=str,
 )
-async def test_a_report_beyond_its_bounds_is_no_answer_and_the_field_is_named(
+async def test_a_report_beyond_its_bounds_is_none_and_the_field_is_named(
     relay: tuple[FakeRelay, Endpoint], change: Json, named: str
 ) -> None:
     fake, endpoint = relay
     fake.document |= change
     async with Relay(endpoint) as client:
-        with pytest.raises(UnreachableError, match=f"cannot be read: {named}"):
+        with pytest.raises(UnreadableError, match=named):
             await client.status(None, 1)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
-async def test_a_time_that_is_no_number_is_no_answer(relay: tuple[FakeRelay, Endpoint], value: str) -> None:
+async def test_a_time_that_is_no_number_makes_no_report(
+    relay: tuple[FakeRelay, Endpoint], value: str
+) -> None:
     fake, endpoint = relay
     text = json.dumps({**fake.document, "since": 0.5}).replace("0.5", value)
     fake.answer = lambda: web.Response(text=text)
     async with Relay(endpoint) as client:
-        with pytest.raises(UnreachableError, match="since"):
+        with pytest.raises(UnreadableError, match="since"):
             await client.status(None, 1)
 
 
@@ -255,7 +297,7 @@ async def test_an_answer_without_end_is_read_no_further_than_the_limit(
 
     fake.handler = endless
     async with Relay(endpoint) as client:
-        with pytest.raises(UnreachableError, match="more than 4194304 bytes"):
+        with pytest.raises(UnreadableError, match="more than 4194304 bytes"):
             await client.status(None, 1)
     assert sent < 3 * MAX_DOCUMENT
 
@@ -284,7 +326,7 @@ async def test_a_small_answer_that_would_grow_is_not_unpacked(relay: tuple[FakeR
     packed = gzip.compress(b" " * 50_000_000)
     fake.answer = lambda: web.Response(body=packed, headers={"Content-Encoding": "gzip"})
     async with Relay(endpoint) as client:
-        with pytest.raises(UnreachableError, match="cannot be read"):
+        with pytest.raises(UnreadableError, match="JSON"):
             await client.status(None, 1)
     assert fake.encodings == {"identity"}
 

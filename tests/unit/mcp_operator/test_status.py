@@ -1,19 +1,20 @@
 """The status document: what stands in it in each situation, and that nothing is written twice."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from mcp_operator.core import status
-from mcp_operator.core.api import MCPServerStatus
-from mcp_operator.core.api.status import MAX_TOOL_NAME
+from mcp_operator.core.api import ErrorPhase, MCPServerStatus
+from mcp_operator.core.api.status import MAX_TOOL_NAME, ServerError
 from mcp_operator.core.decide import decide
 from mcp_operator.core.observation import MissingReference, Observation, RelayView
 
 CONTEXT = status.Context(image="runtime:1", url="http://mcp-time.default.svc/mcp")
 T = "2026-01-31T12:00:00Z"
+NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 Json = dict[str, Any]
 
 
@@ -65,7 +66,7 @@ def test_a_server_that_exits_shows_why_when_and_what_comes_next(world: Any) -> N
         '{"version":1,"exitCode":3,"signal":null,"reason":"Exited","message":"","stderrTail":"no API key\\n"}'
     )
     document = written(world.seen(pods=(world.pod(server=world.terminated(3, "Error", told)),)))
-    message = "retry 1 of 3 follows: the server process exited with 3: no API key"
+    message = "retry 1 of 3 follows at 12:00:02 UTC: the server process exited with 3: no API key"
     assert document == {
         "observedGeneration": 1,
         "phase": "Recreating",
@@ -216,8 +217,7 @@ def test_a_failure_stays_visible_until_the_session_was_stable(world: Any) -> Non
 
 
 def test_a_connection_that_was_restored_leaves_no_error_behind(world: Any) -> None:
-    before = world.status(consecutive_failures=1, failed_epoch=0)
-    broken = world.seen(relay=RelayView(world.report(), failures=1), status=before)
+    broken = world.seen(relay=RelayView(world.report(), failures=1))
     status_then = MCPServerStatus.parse(written(broken))
     assert status_then.error is not None
     assert "error" not in written(world.seen(status=status_then))
@@ -291,13 +291,107 @@ def test_a_patch_holds_what_differs_and_nothing_else(old: Json, new: Json, chang
     assert status.patch(old, new) == change
 
 
-def test_the_number_of_clients_alone_is_written_at_most_every_ten_seconds(world: Any) -> None:
+MINOR: list[tuple[Json, Json]] = [
+    ({"clients": 9}, {"session": {"clients": 9}}),
+    ({"toolCount": 2, "toolsDigest": "sha256:2"}, {"toolCount": 2, "toolsDigest": "sha256:2"}),
+    ({"tools": [{"name": "new"}]}, {"tools": [{"name": "new"}]}),
+]
+
+
+@pytest.mark.parametrize(("report", "expected"), MINOR)
+def test_clients_and_tools_alone_are_written_at_most_every_ten_seconds(
+    world: Any, report: Json, expected: Json
+) -> None:
     before = written(world.seen())
-    change = status.patch(before, written(world.seen(relay=RelayView(world.report(clients=9)))))
-    assert change == {"session": {"clients": 9}}
-    assert status.only_clients(change)
+    change = status.patch(before, written(world.seen(relay=RelayView(world.report(**report)))))
+    assert change == expected
+    assert status.minor(change)
     now = datetime(2026, 1, 31, 12, 0, 3, tzinfo=UTC)
-    assert status.clients_due(datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC), now) == datetime(
+    assert status.minor_due(datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC), now) == datetime(
         2026, 1, 31, 12, 0, 10, tzinfo=UTC
     )
-    assert status.clients_due(datetime(2026, 1, 31, 11, 59, 53, tzinfo=UTC), now) is None
+    assert status.minor_due(datetime(2026, 1, 31, 11, 59, 53, tzinfo=UTC), now) is None
+
+
+def test_what_else_changes_is_written_at_once(world: Any) -> None:
+    gone = written(world.seen(relay=RelayView(world.report(state="Dropped"))))
+    assert not status.minor(status.patch(written(world.seen()), gone))
+    assert not status.minor({"session": {"clients": 1, "since": "2026-01-31T12:00:00Z"}})
+    assert not status.minor({"session": {"clients": 1}, "phase": "Connected"})
+
+
+def test_a_tool_list_that_cannot_be_read_is_told_while_clients_are_served(world: Any) -> None:
+    error = {"phase": "ListTools", "reason": "Timeout", "message": "no answer within 30 seconds"}
+    report = world.report(error=error, toolCount=None, toolsDigest=None, tools=[])
+    document = written(world.seen(relay=RelayView(report)))
+    assert (document["phase"], document["address"]["url"]) == ("Connected", CONTEXT.url)
+    assert short(document) == {
+        "Accepted": "True/Valid",
+        "Available": "True/PodRunning",
+        "Verified": "True/ListToolsFailed",
+        "Ready": "True/Connected",
+    }
+    assert document["error"]["message"] == "no answer within 30 seconds"
+    assert "toolCount" not in document
+    again = world.seen(status=MCPServerStatus.parse(document))
+    assert "error" not in written(again)
+
+
+COUNTED = ServerError(
+    phase=ErrorPhase.PROCESS, reason="ProcessExited", message="it exited", time=NOW - timedelta(seconds=9)
+)
+GAP = (MissingReference("Secret", "keys", "spec.env[0].valueFrom.secretKeyRef"),)
+PASSING: list[Any] = [
+    lambda w: {"pods": (w.pending(scheduled=False, unschedulable="no node"),)},
+    lambda w: {"pods": (w.pending(w.waiting("ErrImagePull", "not found")),)},
+    lambda w: {"pods": (w.pending(w.waiting("CreateContainerConfigError", "no")),), "missing": GAP},
+    lambda w: {"relay": RelayView(w.report(), failures=1, message="refused")},
+    lambda w: {"relay": RelayView(w.report(state="Dropped", session=None))},
+    lambda w: {"pods": (w.pod(relay=w.terminated(1)),)},
+    lambda w: {
+        "relay": RelayView(w.report(error={"phase": "ListTools", "reason": "x", "message": "x"})),
+    },
+]
+
+
+@pytest.mark.parametrize("change", PASSING)
+def test_what_is_waited_for_never_hides_a_failure_that_was_counted(world: Any, change: Any) -> None:
+    before = world.status(consecutive_failures=1, failed_epoch=0, error=COUNTED)
+    seen = world.seen(status=before, **change(world))
+    document = written(seen)
+    assert document["error"]["reason"] == "ProcessExited"
+    assert document["recovery"]["consecutiveFailures"] == 1
+    healthy = written(world.seen(status=MCPServerStatus.parse(document)))
+    assert healthy["error"]["reason"] == "ProcessExited"
+
+
+@pytest.mark.parametrize("change", PASSING)
+def test_what_is_waited_for_is_shown_while_no_failure_was_counted_and_goes_with_its_end(
+    world: Any, change: Any
+) -> None:
+    document = written(world.seen(**change(world)))
+    assert document["error"]["reason"] != "ProcessExited"
+    assert "error" not in written(world.seen(status=MCPServerStatus.parse(document)))
+
+
+def test_a_pod_that_never_started_its_server_is_no_restart(world: Any) -> None:
+    waiting = world.pending(world.waiting("CreateContainerConfigError", "no"), created_at=world.ago(60))
+    outdated = {"config_hash": "spec.other"}
+    assert written(world.seen(pods=(waiting,), **outdated))["recovery"]["restarts"] == 0
+    assert written(world.seen(**outdated))["recovery"]["restarts"] == 1
+
+
+def test_a_pod_that_serves_until_it_may_be_replaced_is_ready_and_reconciling(world: Any) -> None:
+    young = world.pod(created_at=world.ago(1), config={"the spec": "1", 'Secret "keys"': "1"})
+    seen = world.seen(pods=(young,), config_hash="spec.other", config={"the spec": "1", 'Secret "keys"': "2"})
+    document = written(seen)
+    assert short(document)["Ready"] == "True/Connected"
+    assert short(document)["Reconciling"] == "True/ConfigurationChanged"
+    assert document["conditions"][-1]["message"] == 'Secret "keys" changed'
+
+
+def test_a_pod_that_is_being_replaced_is_neither_ready_nor_settled(world: Any) -> None:
+    document = written(world.seen(config_hash="spec.other"))
+    assert short(document)["Ready"].startswith("False")
+    assert short(document)["Reconciling"] == "True/ConfigurationChanged"
+    assert "address" not in document

@@ -34,6 +34,13 @@ def test_a_refused_frame_gives_the_id_it_had() -> None:
     assert (caught.value.code, caught.value.raw_id) == (frames.INVALID_PARAMS, b'"x"')
 
 
+@pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b"1e999", b"true", b"null", b"[1]", b"{}"])
+def test_an_id_is_a_string_or_a_finite_number(value: bytes) -> None:
+    with pytest.raises(frames.FrameError) as caught:
+        frames.parse(b'{"jsonrpc":"2.0","id":%b,"method":"m"}' % value)
+    assert (caught.value.code, caught.value.raw_id) == (frames.INVALID_REQUEST, b"null")
+
+
 @given(st.binary() | st.text().map(str.encode) | st.builds(lambda m: json.dumps(m).encode(), st.dictionaries(
     st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error"]),
     st.none() | st.booleans() | st.integers() | st.just("2.0") | st.text() | st.just({}) | st.just([]),
@@ -71,6 +78,10 @@ def test_a_big_answer_is_recognised_by_its_ends(data: bytes, number: int, failed
         b'{"result":{"id":7,"jsonrpc":"2.0"}}',
         b'{"result":"},\\"id\\":1}"}',
         b'{"jsonrpc":"2.0","id":1,"result":{',
+        b'{"jsonrpc":"2.0","id":1,"result":{}} garbage}',
+        b'{"jsonrpc":"2.0","id":1,"result":{} , garbage }',
+        b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"result":{}}',
+        b'{"result":{},"id":' + b"9" * 5000 + b"}",
         b"banner",
     ],
 )
@@ -90,6 +101,8 @@ def test_what_might_be_something_else_is_left_to_the_parser(data: bytes) -> None
         (b'{"method":"m","params":{"aaa', b'aaa"},"jsonrpc":"2.0","id":3}', None),
         (b'{"result":"aaa', b"aaa", None),
         (b'{"id":3', b"", None),
+        (b'{"jsonrpc":"2.0","id":3,"method":"sampling/createMessage","params":{"aaa', b"", None),
+        (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"result":{', b"", None),
         (b"", b"", None),
     ],
 )
@@ -120,4 +133,4 @@ def test_the_relays_own_frames_are_json_rpc() -> None:
     assert json.loads(frames.result(b"1")) == {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert json.loads(frames.request(1, "m", {})) == {"jsonrpc": "2.0", "id": 1, "method": "m", "params": {}}
     assert json.loads(frames.notification("n")) == {"jsonrpc": "2.0", "method": "n"}
-    assert "error" in frames.message(b"{broken")
+    assert "JSON" in frames.message(b"{broken")["unusable"]

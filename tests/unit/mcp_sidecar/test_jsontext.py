@@ -88,3 +88,31 @@ def test_a_message_on_one_line_means_the_same() -> None:
     assert len(flat.decode().splitlines()) == 1
     assert json.loads(flat) == json.loads(data)
     assert jsontext.one_line(flat) is flat
+
+
+def test_a_text_of_too_many_values_is_refused_before_it_takes_memory() -> None:
+    with pytest.raises(jsontext.JsonError, match="values"):
+        jsontext.loads(b"[" + b"[]," * 600_000 + b"1]")
+    assert len(jsontext.loads(b"[" + b"1," * 400_000 + b"1]")) == 400_001
+
+
+@pytest.mark.parametrize(
+    ("data", "valid"),
+    [
+        (b"", True),
+        ("é漢😀".encode() * 100_000, True),
+        (b"x" * 300_000 + b"\xff", False),
+        (b"x" * 262_143 + "é".encode() + b"x", True),
+        (b"x" * 10 + "é".encode()[:1], False),
+        (b"x" * 262_143 + "é".encode()[:1], False),
+    ],
+)
+def test_utf8_is_told_from_other_bytes_over_pieces(data: bytes, valid: bool) -> None:
+    assert jsontext.is_utf8(data) is valid
+    assert jsontext.is_utf8(bytearray(data)) is valid
+
+
+@pytest.mark.parametrize(("value", "depth"), [(1, 0), ({}, 1), ([[]], 2), ({"a": [{"b": 1}]}, 3)])
+def test_the_depth_of_a_value_is_that_of_its_containers(value: object, depth: int) -> None:
+    assert jsontext.within_depth(value, depth)
+    assert not depth or not jsontext.within_depth(value, depth - 1)

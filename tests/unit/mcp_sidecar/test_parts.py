@@ -22,6 +22,24 @@ def test_the_relay_imports_nothing_heavy() -> None:
     assert run.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("module", ["mcp_sidecar.pod", "uvloop", "mcp_sidecar.session.relay"])
+def test_a_relay_told_to_stop_while_it_is_being_loaded_stops(module: str) -> None:
+    code = f"""
+import importlib.abc, os, runpy, signal, sys
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Finder())
+sys.argv = ["mcp_sidecar"]
+runpy.run_module("mcp_sidecar", run_name="__main__")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_metrics_have_names_units_and_labels() -> None:
     metrics = Metrics()
     metrics.call("tools/call", "ok", 0.003)

@@ -28,7 +28,7 @@ def test_little_has_to_be_set_and_secrets_come_from_files(environment: dict[str,
     assert (settings.port, settings.admin_port) == (paths.MCP_PORT, paths.ADMIN_PORT)
     assert (settings.call_timeout, settings.startup_timeout, settings.idle_timeout) == (30, 120, 7200)
     assert (settings.max_clients, settings.max_message_bytes) == (1000, 16 * 1024 * 1024)
-    assert settings.client_capabilities == ()
+    assert (settings.protocol, settings.client_capabilities) == ("Auto", ())
 
 
 def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_path: Path) -> None:
@@ -43,6 +43,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
         paths.ENV_MAX_MESSAGE_BYTES: "9",
         paths.ENV_AUTH: "None",
         paths.ENV_SERVER_NAMESPACE: "here",
+        paths.ENV_PROTOCOL: "Modern",
         paths.ENV_CLIENT_CAPABILITIES: "sampling, elicitation",
     }
     settings = from_environment(environment)
@@ -50,7 +51,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
     assert settings.allowed_hosts == hosts
     assert (settings.startup_timeout, settings.call_timeout, settings.idle_timeout) == (5, 2.5, 7)
     assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
-    assert settings.client_capabilities == ("sampling", "elicitation")
+    assert (settings.protocol, settings.client_capabilities) == ("Modern", ("sampling", "elicitation"))
     assert settings.server_namespace == "here"
 
 
@@ -76,6 +77,7 @@ def test_the_contract_names_no_setting_that_nobody_reads(environment: dict[str, 
     [
         (paths.ENV_SERVER_NAME, "", "is not set"),
         (paths.ENV_AUTH, "JWT", "is not one of Bearer, None"),
+        (paths.ENV_PROTOCOL, "modern", "is not one of Auto, Legacy, Modern"),
         (paths.ENV_CALL_TIMEOUT, "soon", "is not a number above 0"),
         (paths.ENV_MAX_CLIENTS, "0", "is not a number above 0"),
         (paths.ENV_IDLE_TIMEOUT, "nan", "is not a number above 0"),

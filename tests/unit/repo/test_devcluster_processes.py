@@ -45,6 +45,19 @@ def test_a_started_program_is_alive_until_it_is_stopped(supervisor: Supervisor) 
     assert supervisor.names() == []
 
 
+def test_a_program_that_would_end_in_order_can_be_killed(supervisor: Supervisor, tmp_path: Path) -> None:
+    ended, ready = tmp_path / "ended", tmp_path / "ready"
+    supervisor.start(
+        "orderly",
+        ["sh", "-c", f"trap 'touch {ended}; exit' TERM; touch {ready}; while :; do sleep 0.1; done"],
+    )
+    shell.wait_until("it is set up", ready.exists, 10, every=0.01)
+    supervisor.kill("orderly")
+    assert not supervisor.alive("orderly")
+    assert supervisor.names() == []
+    assert not ended.exists()
+
+
 def test_another_process_can_take_the_records_up(supervisor: Supervisor) -> None:
     supervisor.start("sleeper", ["sleep", "60"])
     assert Supervisor(supervisor.pids, supervisor.logs).alive("sleeper")

@@ -71,7 +71,7 @@ def test_an_image_gets_the_versions_that_were_tested(lock: str) -> None:
 
 
 def test_the_sidecar_image_stays_free_of_the_operators_libraries() -> None:
-    assert not {"kopf", "kubernetes-asyncio", "httpx", "pydantic", "mcp"} & set(_locked("sidecar"))
+    assert not {"kopf", "kubernetes-asyncio", "aiohttp", "httpx", "pydantic", "mcp"} & set(_locked("sidecar"))
 
 
 def test_the_wheel_holds_exactly_the_three_packages(tmp_path: Path) -> None:

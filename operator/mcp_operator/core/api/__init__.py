@@ -8,7 +8,9 @@ from mcp_operator.core.api.conditions import (
     AuthType,
     ConditionStatus,
     ConditionType,
+    EgressClass,
     Phase,
+    Protocol,
     Reason,
     RecoveryAction,
 )
@@ -36,10 +38,12 @@ __all__ = [
     "AuthType",
     "ConditionStatus",
     "ConditionType",
+    "EgressClass",
     "ErrorPhase",
     "MCPServerSpec",
     "MCPServerStatus",
     "Phase",
+    "Protocol",
     "Reason",
     "RecoveryAction",
 ]

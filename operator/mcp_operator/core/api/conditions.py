@@ -33,7 +33,8 @@ class ConditionType(StrEnum):
     AVAILABLE = "Available"
     """The pod is up: its server process and its relay run."""
     VERIFIED = "Verified"
-    """The MCP session with the process is initialised now and its tools are listed."""
+    """The MCP session with the process is initialised now and its tools are listed, or were asked for in
+    vain (reason ListToolsFailed)."""
     READY = "Ready"
     """The summary: clients are served now. Available and Verified are True then; Accepted may be False,
     since a running server is not stopped for it. `kubectl wait --for=condition=Ready` reads this one."""
@@ -69,6 +70,9 @@ class Reason(StrEnum):
     """A ConfigMap that the spec refers to does not exist. Looked at again when it appears."""
     CONFIG_MAP_KEY_NOT_FOUND = "ConfigMapKeyNotFound"
     """A ConfigMap that the spec refers to lacks the key. Looked at again when it changes."""
+    INVALID_TOKEN = "InvalidToken"  # noqa: S105 - a reason, no password
+    """The bearer token in the Secret that `spec.auth.bearer.secretRef` names cannot be used, for example
+    because it is empty. Looked at again when it changes; a server that runs goes on."""
     OWNERSHIP_CONFLICT = "OwnershipConflict"
     """An object of the name that a child must have belongs to someone else; it is left alone."""
 
@@ -96,10 +100,12 @@ class Reason(StrEnum):
     SANDBOX_FAILED = "SandboxFailed"
     """The node cannot make the pod's sandbox, for example because the RuntimeClass does not exist."""
     ADMISSION_REFUSED = "AdmissionRefused"
-    """The API server refused the pod, Service or Secret: Pod Security, a webhook, a missing service account
-    or right, an invalid value."""
+    """The API server refused the pod, NetworkPolicy, Service or Secret: Pod Security, a webhook, a missing
+    service account or right, an invalid value."""
     QUOTA_EXCEEDED = "QuotaExceeded"
-    """The API server refused the pod, Service or Secret because of a ResourceQuota or LimitRange."""
+    """The API server refused the pod, Service or Secret because of a ResourceQuota."""
+    LIMIT_RANGE_EXCEEDED = "LimitRangeExceeded"
+    """The API server refused the pod because of a LimitRange; the message names container, field and cure."""
     EVICTED = "Evicted"
     """The node evicted the pod, or a preemption did."""
     NODE_LOST = "NodeLost"
@@ -118,6 +124,8 @@ class Reason(StrEnum):
     """The server process was ended by a signal."""
     STDOUT_CLOSED = "StdoutClosed"
     """The server process closed its stdout but keeps running: no answer can come from it any more."""
+    STDIN_CLOSED = "StdinClosed"
+    """The server process closed its stdin but keeps running: no call can reach it any more."""
     OOM_KILLED = "OOMKilled"
     """The server needed more memory than its limit; raise `spec.resources.limits.memory`."""
 
@@ -131,11 +139,16 @@ class Reason(StrEnum):
     INITIALIZE_FAILED = "InitializeFailed"
     """The server answered `initialize` with an error or with something unusable."""
     LIST_TOOLS_FAILED = "ListToolsFailed"
-    """The session is initialised but the server does not list its tools."""
+    """The session is initialised but the server does not list its tools. Clients are served all the same."""
     TRANSPORT_DROPPED = "TransportDropped"
     """The connection between relay and process broke while the process runs."""
     RELAY_UNREACHABLE = "RelayUnreachable"
     """The relay does not answer the operator."""
+    RELAY_FAILED = "RelayFailed"
+    """The relay's own container has ended; the message has its exit code and last words, or says that its
+    memory was too small. The node starts it again; the server is not at fault."""
+    RELAY_UNREADABLE = "RelayUnreadable"
+    """The relay answers, but its report cannot be read: its image may not fit the operator's."""
 
     # Ready and Events
     CONNECTED = "Connected"
@@ -181,3 +194,27 @@ class AuthType(StrEnum):
     """Clients send `Authorization: Bearer <token>`."""
     NONE = "None"
     """Everyone who reaches the Service is served."""
+
+
+class Protocol(StrEnum):
+    """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
+
+    AUTO = "Auto"
+    """Ask `initialize` first, and `server/discover` only of a server that refuses it. Right for most."""
+    LEGACY = "Legacy"
+    """Revisions with a handshake, 2024-11-05 to 2025-11-25."""
+    MODERN = "Modern"
+    """Revision 2026-07-28, without sessions: `server/discover` comes first."""
+
+
+class EgressClass(StrEnum):
+    """Where the pod may open connections to (`spec.network.egress`)."""
+
+    INTERNET = "Internet"
+    """The cluster's DNS and public addresses; no private, link-local or metadata address."""
+    NONE = "None"
+    """Nowhere, DNS included."""
+    ALL = "All"
+    """Everywhere."""
+    CUSTOM = "Custom"
+    """Where `spec.network.egressRules` says, and nowhere else."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
-from mcp_operator.core.api.conditions import AuthType
+from mcp_operator.core.api.conditions import AuthType, EgressClass, Protocol
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
@@ -69,7 +69,13 @@ class PodTemplate(Model):
 
 
 class Session(Model):
-    """Limits of the MCP session and of its clients."""
+    """The MCP session, and limits for it and its clients."""
+
+    protocol: Protocol = Protocol.AUTO
+    """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
+    `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake
+    (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
+    this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
 
     startup_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
     """Seconds from the start of the process until `initialize` must be answered; then the pod is replaced.
@@ -146,8 +152,34 @@ class Auth(Model):
     """Bearer: every request must carry the token. None: everyone who reaches the Service is served. Default
     Bearer."""
     bearer: Bearer | None = None
-    """Token of your own, with type Bearer. Default: the operator makes a random token, key `token` of the
-    Secret named like the Service."""
+    """Token of your own, with type Bearer; the Secret named like the Service then holds none. Default: the
+    operator makes a random token, key `token` of the Secret named like the Service."""
+
+
+class Network(Model):
+    """Who may reach the pod, and whom it may reach."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "(has(self.egress) && self.egress == 'Custom') == has(self.egressRules)",
+                "spec.network.egressRules belongs to egress Custom: set both or neither",
+            )
+        )
+    )
+
+    egress: EgressClass = EgressClass.INTERNET
+    """Internet: the cluster's DNS and public addresses, no private, link-local or metadata address. None:
+    nowhere, DNS included. All: everywhere. Custom: where `egressRules` says. Default Internet."""
+    egress_rules: (
+        Annotated[tuple[Opaque, ...], core("NetworkPolicyEgressRule", **ATOMIC, maxItems=64)] | None
+    ) = None
+    """With Custom: where the pod may open connections to, DNS too. Required then."""
+    ingress_from: Annotated[tuple[Opaque, ...], core("NetworkPolicyPeer", **ATOMIC, maxItems=64)] | None = (
+        None
+    )
+    """Pods, namespaces and addresses that may reach the clients' port; the operator and the pod's own node
+    always may. An empty list: nobody else. Default: all pods of the same namespace."""
 
 
 class MCPServerSpec(Model):
@@ -198,8 +230,10 @@ class MCPServerSpec(Model):
     env_from: Annotated[tuple[Opaque, ...], core("EnvFromSource", **ATOMIC, maxItems=64)] = ()
     """Secrets and ConfigMaps whose keys become environment variables; `env` wins. Default: none."""
     resources: Annotated[Opaque, core("ResourceRequirements")] | None = None
-    """CPU, memory and ephemeral storage of the server's container. What is not named gets the operator's
-    default request and limit."""
+    """CPU, memory and ephemeral storage of the server's container. What is not named gets a default: requests
+    100m CPU, 128Mi memory, 64Mi ephemeral-storage; limits 1 CPU, 512Mi memory, 1Gi ephemeral-storage. The
+    relay beside it gets requests 50m CPU, 64Mi memory, 16Mi ephemeral-storage and limits 1 CPU, 256Mi memory,
+    64Mi ephemeral-storage, unless the chart's value `relay.resources` says otherwise."""
     volumes: Annotated[
         tuple[Opaque, ...],
         core(
@@ -264,6 +298,10 @@ class MCPServerSpec(Model):
     """How a failed server is replaced."""
     auth: Auth = Auth()
     """Who may use the server. Default: who has the bearer token."""
+    network: Network = Network()
+    """Who may reach the pod, and whom it may reach: a NetworkPolicy, which holds only where the cluster's
+    network plugin enforces it. A change needs no new pod. Default: from its namespace, to public
+    addresses."""
 
 
 # On the whole object, so that the message also comes when `spec` itself is missing.

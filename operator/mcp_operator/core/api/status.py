@@ -73,7 +73,8 @@ class RecoveryStatus(Model):
     next_attempt_time: Timestamp | None = None
     """When the next attempt comes, if one is waited for."""
     restarts: Annotated[int, Field(ge=0)] = 0
-    """How often the pod was replaced since the resource exists, for whatever cause."""
+    """How often the pod was replaced since the resource exists, for whatever cause, once its server had
+    started."""
     reconnects: Annotated[int, Field(ge=0)] = 0
     """How often the connection to a running process was restored since the resource exists."""
     consecutive_failures: Annotated[int, Field(ge=0)] = 0
@@ -156,7 +157,8 @@ class MCPServerStatus(Model):
     address: Address | None = None
     """Where clients connect. Only while Ready is True."""
     error: ServerError | None = None
-    """The last failure. Removed once the session was stable for `spec.recovery.stableSeconds`."""
+    """The last failure that cost a retry; it is removed once the session was stable for
+    `spec.recovery.stableSeconds`. While there is none: what holds the server up now, if anything does."""
     recovery: RecoveryStatus | None = None
     """What the operator does about failures."""
     session: SessionStatus | None = None

@@ -52,6 +52,7 @@ def _unknown(case: Case, plan: Plan, entry: EntryPointView) -> Plan:
         reason=found.reason,
         message=found.message,
         failure=found,
+        passing=entry.passing,
         look_again=None if over else entry.again,
         look_up=over and not entry.asked,
     )

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from mcp_operator.core import failure
+from mcp_operator.core import failure, relay
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import ContainerFacts, ContainerState, MissingReference, PodFacts
@@ -19,9 +19,8 @@ _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable",
 _BAD_IMAGE = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _CREATING = frozenset({"", "ContainerCreating", "PodInitializing"})
 _BACK_OFF_PREFIX = re.compile(r'^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?')
-_PULL_CURE = (
-    "spec.image: {}: correct the name, or name a Secret in spec.imagePullSecrets; the node keeps trying"
-)
+_PULL_CURE = "{}: {}: correct the name, or name a Secret in spec.imagePullSecrets; the node keeps trying"
+_RELAY_IMAGE = "the relay's image, which the chart names by relay.image"
 _ROOT = re.compile(r"runAsNonRoot|run as root|non-root policy|non-numeric user")
 
 
@@ -73,14 +72,19 @@ def obstacle(case: Case) -> Obstacle | None:
     if pod is None or _up(pod):
         return None
     container = _blocked(pod)
+    broken = relay.cause(pod.relay, case.now) if container is pod.relay else ""
+    if broken:
+        return Obstacle(failure.failure(ErrorPhase.CONTAINER_START, Reason.RELAY_FAILED, broken, case.now))
     if container.reason in _CREATING:
         return _sandbox_obstacle(case)
-    return _container_obstacle(case, container)
+    return _container_obstacle(case, container, "spec.image" if container is pod.server else _RELAY_IMAGE)
 
 
 def missing_message(missing: MissingReference, namespace: str) -> str:
     """What is missing, where it is asked for, and the cure."""
     what = f'{missing.field}: {missing.kind} "{missing.name}"'
+    if missing.fault:
+        return f'{what}: the value of its key "{missing.key}" {missing.fault}: put a token of one line there'
     if missing.key is None:
         return f'{what} not found: create it in namespace "{namespace}"'
     return f'{what} has no key "{missing.key}": add it, in namespace "{namespace}"'
@@ -88,6 +92,8 @@ def missing_message(missing: MissingReference, namespace: str) -> str:
 
 def missing_reason(missing: MissingReference) -> Reason:
     """The reason that goes with a missing reference."""
+    if missing.fault:
+        return Reason.INVALID_TOKEN
     whole = missing.key is None
     if missing.kind == "Secret":
         return Reason.SECRET_NOT_FOUND if whole else Reason.SECRET_KEY_NOT_FOUND
@@ -108,14 +114,15 @@ def _sandbox_obstacle(case: Case) -> Obstacle | None:
     return None
 
 
-def _container_obstacle(case: Case, container: ContainerFacts) -> Obstacle:
+def _container_obstacle(case: Case, container: ContainerFacts, image: str) -> Obstacle:
     reason, message = container.reason, container.message or container.reason
     if reason in _PULLING:
         detail = _BACK_OFF_PREFIX.sub("", message)
-        told = _PULL_CURE.format(detail) if detail else _last_pull_message(case) or _PULL_CURE.format(message)
+        known = "" if detail else _last_pull_message(case)
+        told = known or _PULL_CURE.format(image, detail or message)
         return Obstacle(failure.failure(ErrorPhase.IMAGE_PULL, Reason.IMAGE_PULL_FAILED, told, case.now))
     if reason in _BAD_IMAGE:
-        told = f"spec.image: {message}: correct the name or the pull policy"
+        told = f"{image}: {message}: correct the name or the pull policy"
         return Obstacle(
             failure.failure(ErrorPhase.IMAGE_PULL, Reason.INVALID_IMAGE_NAME, told, case.now), True
         )
@@ -181,6 +188,7 @@ def _wait(case: Case, reason: Reason, message: str, found: Failure | None) -> Pl
         message=message,
         budget=case.budget,
         failure=found,
+        passing=True,
         look_again=look if found is None else None,
         delete=left_overs(case),
     )

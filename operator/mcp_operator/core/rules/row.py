@@ -6,6 +6,7 @@ from datetime import datetime
 
 from mcp_operator.core import backoff, failure
 from mcp_operator.core.api import Phase, Reason, RecoveryAction
+from mcp_operator.core.api.spec import Recovery
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import Observation, PodFacts
@@ -101,7 +102,7 @@ def back_off(case: Case, found: Failure | None, budget: Budget) -> Plan:
         action=RecoveryAction.GIVE_UP if spent else RecoveryAction.RECREATE,
         phase=Phase.ERROR if spent else Phase.RECREATING,
         reason=Reason.BACKOFF_EXHAUSTED if spent else Reason.BACKING_OFF,
-        message=_outlook(budget, recovery.max_retries, spent) + (f": {last.message}" if last else ""),
+        message=_outlook(budget, recovery, spent) + (f": {last.message}" if last else ""),
         budget=budget,
         failure=last,
         look_again=budget.next_attempt,
@@ -121,14 +122,21 @@ def refuse(case: Case, found: Failure) -> Plan:
     )
 
 
+def earliest(*moments: datetime | None) -> datetime | None:
+    """The first of the moments that are known."""
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
 def left_overs(case: Case) -> tuple[PodFacts, ...]:
     """Pods older than the newest one, which nobody needs any more."""
     return living(case.seen.pods[:-1])
 
 
-def _outlook(budget: Budget, retries: int, spent: bool) -> str:
+def _outlook(budget: Budget, recovery: Recovery, spent: bool) -> str:
+    following = budget.next_attempt
+    at = f"{following:%H:%M:%S} UTC" if following is not None else ""
     if not spent:
-        return f"retry {budget.failures} of {retries} follows"
-    if budget.next_attempt is None:
-        return f"all {retries} retries failed; waiting for a change"
-    return f"all {retries} retries failed; a slow attempt follows"
+        return f"retry {budget.failures} of {recovery.max_retries} follows" + (f" at {at}" if at else "")
+    retries = recovery.max_retries
+    failed = f"all {retries} retries failed" if retries else "no retries (spec.recovery.maxRetries is 0)"
+    return f"{failed}; next attempt at {at}" if at else f"{failed}; waiting for a change"

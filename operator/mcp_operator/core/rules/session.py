@@ -3,14 +3,13 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mcp_operator.core import backoff, failure, times
+from mcp_operator.core import backoff, failure, relay, times
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
-from mcp_operator.core.observation import ContainerFacts, ContainerState
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.rules.ending import startup_deadline
-from mcp_operator.core.rules.row import Case, Row, left_overs
+from mcp_operator.core.rules.ending import startup_deadline, unreadable
+from mcp_operator.core.rules.row import Case, Row, earliest, left_overs
 from mcp_relay_api.status import RelayState, RelayStatus
 
 POLL_SECONDS = 5
@@ -40,45 +39,51 @@ def _cold_start(case: Case) -> Plan | None:
 
 
 def _unreachable(case: Case) -> Plan | None:
-    view = case.seen.relay
-    if not 0 < view.failures < UNREACHABLE_LIMIT:
+    if not 0 < case.seen.relay.failures < UNREACHABLE_LIMIT:
         return None
-    found = _transport(case, Reason.RELAY_UNREACHABLE, f"the relay does not answer: {view.message}")
-    return replace(
-        _running(case, Phase.RECONNECTING, RecoveryAction.WAIT, found.reason, found.message),
-        failure=found,
-        look_again=case.now + timedelta(seconds=POLL_SECONDS),
-    )
+    return _troubled(case, Phase.RECONNECTING, RecoveryAction.WAIT, _silence(case))
 
 
 def _relay_ended(case: Case) -> Plan | None:
     """The node may tell of the relay's end before a poll does: what it said last is no longer so."""
-    pod, told = case.seen.pod, case.seen.relay.status
-    if pod is None or told is None or told.state is not RelayState.CONNECTED or not _ended(pod.relay):
+    pod = case.seen.pod
+    if pod is None or not relay.stopped(pod.relay):
         return None
-    found = _transport(case, Reason.RELAY_UNREACHABLE, "the relay has ended and is started again")
-    return replace(
-        _running(case, Phase.RECONNECTING, RecoveryAction.WAIT, found.reason, found.message),
-        failure=found,
-        look_again=case.now + timedelta(seconds=POLL_SECONDS),
-    )
+    why = relay.cause(pod.relay, case.now) or "the relay has ended"
+    found = _transport(case, Reason.RELAY_FAILED, f"{why}; the node starts it again")
+    plan = _troubled(case, _coming_up(case), RecoveryAction.WAIT, found)
+    return replace(plan, look_again=earliest(plan.look_again, startup_deadline(case)))
 
 
-def _ended(relay: ContainerFacts) -> bool:
-    return relay.state in {ContainerState.WAITING, ContainerState.TERMINATED}
+def _unreadable(case: Case) -> Plan | None:
+    view = case.seen.relay
+    if not view.unreadable:
+        return None
+    found = _transport(case, Reason.RELAY_UNREADABLE, unreadable(view.unreadable))
+    plan = _troubled(case, _coming_up(case), RecoveryAction.WAIT, found)
+    return replace(plan, look_again=startup_deadline(case))
 
 
 def _unreachable_for_long(case: Case) -> Plan | None:
-    view = case.seen.relay
-    if view.failures < UNREACHABLE_LIMIT:
+    if case.seen.relay.failures < UNREACHABLE_LIMIT:
         return None
-    found = _transport(case, Reason.RELAY_UNREACHABLE, f"the relay does not answer: {view.message}")
-    return replace(
-        _running(case, Phase.RECONNECTING, RecoveryAction.RECONNECT, found.reason, found.message),
-        failure=found,
-        reconnect=True,
-        look_again=case.now + timedelta(seconds=POLL_SECONDS),
-    )
+    plan = _troubled(case, Phase.RECONNECTING, RecoveryAction.RECONNECT, _silence(case))
+    return replace(plan, reconnect=True)
+
+
+def _silence(case: Case) -> Failure:
+    """Why the relay does not answer: the node may know, a poll does not."""
+    pod, message = case.seen.pod, f"the relay does not answer: {case.seen.relay.message}"
+    why = relay.cause(pod.relay, case.now) if pod is not None else ""
+    if why:
+        return _transport(case, Reason.RELAY_FAILED, f"{message}; before that {why}")
+    return _transport(case, Reason.RELAY_UNREACHABLE, message)
+
+
+def _troubled(case: Case, phase: Phase, action: RecoveryAction, found: Failure) -> Plan:
+    plan = _running(case, phase, action, found.reason, found.message)
+    look = case.now + timedelta(seconds=POLL_SECONDS)
+    return replace(plan, failure=found, passing=True, look_again=look)
 
 
 def _dropped(case: Case) -> Plan | None:
@@ -92,12 +97,12 @@ def _dropped(case: Case) -> Plan | None:
     message = told.error.message if told.error else "the connection between relay and server process broke"
     found = _transport(case, Reason.TRANSPORT_DROPPED, message)
     action = RecoveryAction.RECONNECT if reconnect else RecoveryAction.WAIT
+    plan = _troubled(case, Phase.RECONNECTING, action, found)
     return replace(
-        _running(case, Phase.RECONNECTING, action, found.reason, found.message),
+        plan,
         budget=backoff.dropped(case.budget, since) if dropped else case.budget,
-        failure=found,
         reconnect=reconnect,
-        look_again=case.now + timedelta(seconds=POLL_SECONDS) if case.now >= due else due,
+        look_again=plan.look_again if case.now >= due else due,
     )
 
 
@@ -106,27 +111,21 @@ def _connected(case: Case) -> Plan | None:
     if pod is None or told is None or told.session is None or told.state is not RelayState.CONNECTED:
         return None
     if case.seen.relay.usable is None:
-        return _tools_awaited(case, told)
+        message = "the session is initialised; its tools are being listed"
+        return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)
     if not (pod.ready and case.seen.reachable):
         message = "the session is initialised; the Service takes the pod up"
         return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZED, message)
     budget, look = _settle(case, told)
     plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
-    return replace(plan, budget=replace(budget, next_attempt=None), look_again=look)
+    found = failure.from_relay(told.error, case.now) if told.error is not None else None
+    budget = replace(budget, next_attempt=None)
+    return replace(plan, budget=budget, failure=found, passing=True, look_again=look)
 
 
 def _coming_up(case: Case) -> Phase:
     """The phase of a session on its way: once the pod served, it is the same session that comes back."""
     return Phase.RECONNECTING if case.seen.served_before else Phase.CONNECTING
-
-
-def _tools_awaited(case: Case, told: RelayStatus) -> Plan:
-    if told.error is None:
-        message = "the session is initialised; its tools are being listed"
-        return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)
-    found = failure.from_relay(told.error, case.now)
-    plan = _running(case, _coming_up(case), RecoveryAction.WAIT, found.reason, found.message)
-    return replace(plan, failure=found)
 
 
 def _settle(case: Case, told: RelayStatus) -> tuple[Budget, datetime | None]:
@@ -164,6 +163,18 @@ ROWS = (
         _not_heard_again_yet,
     ),
     Row(
+        "Running, the relay's container has ended",
+        "wait: the node starts it again, it takes up the same session",
+        "no",
+        _relay_ended,
+    ),
+    Row(
+        "Running, the relay answers with what cannot be read",
+        "wait; nothing is ordered, and what served before is left alone",
+        "no",
+        _unreadable,
+    ),
+    Row(
         "Running, no session yet, within `startupTimeoutSeconds`",
         "wait (cold start): same process, same handshake",
         "no",
@@ -180,12 +191,6 @@ ROWS = (
         "reconnect: the relay restarts (its liveness probe), never the server",
         "no",
         _unreachable_for_long,
-    ),
-    Row(
-        "Running, the relay's container has ended",
-        "wait: the node starts it again, it takes up the same session",
-        "no",
-        _relay_ended,
     ),
     Row(
         "Running, transport dropped",

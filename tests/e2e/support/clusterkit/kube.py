@@ -44,6 +44,7 @@ EVENTS = Kind("events.k8s.io/v1", "events")
 ENDPOINTSLICES = Kind("discovery.k8s.io/v1", "endpointslices")
 DEPLOYMENTS = Kind("apps/v1", "deployments")
 LIMITRANGES = Kind("v1", "limitranges")
+NETWORKPOLICIES = Kind("networking.k8s.io/v1", "networkpolicies")
 NAMESPACES = Kind("v1", "namespaces")
 QUOTAS = Kind("v1", "resourcequotas")
 

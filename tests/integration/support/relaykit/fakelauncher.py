@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
+Answer = Callable[[Json], Json | None]
 HELLO: Json = {"event": "hello", "version": 1, "incarnation": "abc", "pid": 17, "startTime": 1_764_470_000.0}
 CAPABILITIES: Json = {"tools": {}, "resources": {"subscribe": True}, "logging": {}}
 
@@ -17,6 +19,12 @@ class FakeLauncher:
         self.path = path
         self.greeting: list[Json] = [HELLO]
         self.capabilities = CAPABILITIES
+        self.answers: dict[str, Answer] = {}
+        """By method: what makes the answer to a message, None for silence."""
+        self.reads = asyncio.Event()
+        """Cleared: the server reads nothing."""
+        self.reads.set()
+        self.secret = "a secret of the server"
         self.connections = 0
         self.received: list[str] = []
         self._server: asyncio.Server | None = None
@@ -49,14 +57,27 @@ class FakeLauncher:
         for message in self.greeting:
             self.say(message)
         async for line in reader:
-            if not line.startswith(b"\0"):
+            await self.reads.wait()
+            if line.startswith(b"\0"):
+                self._mask(json.loads(line[1:]))
+            else:
                 self._answer(json.loads(line), writer)
         writer.close()
+
+    def _mask(self, message: Json) -> None:
+        if message["event"] == "mask":
+            masked = [text.replace(self.secret, "***") for text in message["texts"]]
+            self.say({"event": "masked", "id": message["id"], "texts": masked})
 
     def _answer(self, message: Json, writer: asyncio.StreamWriter) -> None:
         method = message.get("method")
         self.received.append(str(method))
         if method is None or "id" not in message:
+            return
+        if method in self.answers:
+            chosen = self.answers[method](message)
+            if chosen is not None:
+                self.say(json.dumps({"jsonrpc": "2.0", "id": message["id"], **chosen}).encode())
             return
         result: Json = {"tools": []} if method == "tools/list" else {}
         if method == "initialize":

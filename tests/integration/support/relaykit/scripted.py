@@ -1,7 +1,8 @@
 """A stdio MCP server on the standard library alone that misbehaves on demand.
 
 `scripted.py [MODE]`: what it does at the start: answer (default), noise, refuse, version, nothing, exit,
-empty, resources (no tools), old (revision 2024-11-05), lists (2,000 tools). Its tools do the rest.
+empty, resources (no tools), old (revision 2024-11-05), lists (2,000 tools), leak and leaklist (what it says
+of itself holds its secret, the value of SCRIPTED_SECRET; so does the refusal). Its tools do the rest.
 """
 
 import base64
@@ -97,7 +98,8 @@ def tool_raw(rid: Any, args: Json, _meta: Json) -> None:
 
 
 def tool_unrelated(rid: Any, args: Json, _meta: Json) -> None:
-    send({"method": args["method"], "params": args.get("params", {})})
+    params = {"data": "x" * args["size"]} if "size" in args else args.get("params", {})
+    send({"method": args["method"], "params": params})
     send({"id": rid, "result": text("sent")})
 
 
@@ -175,6 +177,8 @@ def tools(params: Json) -> Json:
     LISTED[0] += 1
     names = [name.removeprefix("tool_") for name in globals() if name.startswith("tool_")] + EXTRA_TOOLS
     listed = [{"name": name, "description": name, "inputSchema": {"type": "object"}} for name in names]
+    if MODE == "leak":
+        listed = [{"name": "a", "title": SECRET, "description": "d" * 240 + SECRET}]
     if MODE == "lists":
         page = int(params.get("cursor") or 0)
         many = [{"name": f"t{i}", "description": "d" * 2048, "inputSchema": "odd"} for i in range(2000)]
@@ -194,7 +198,7 @@ def initialize(rid: Any, params: Json) -> None:
     if MODE == "old":
         version, capabilities = "2024-11-05", {"tools": {}}
     if MODE == "refuse":
-        send({"id": rid, "error": {"code": -32603, "message": "not today"}})
+        send({"id": rid, "error": {"code": -32603, "message": f"not today {SECRET}"}})
     elif MODE == "empty":
         send({"id": rid, "result": {}})
     elif MODE == "exit":
@@ -203,6 +207,9 @@ def initialize(rid: Any, params: Json) -> None:
     elif MODE != "nothing":
         asked, declared = params["protocolVersion"], params["capabilities"]
         info = {"name": "scripted", "version": "1", "asked": asked, "declared": declared}
+        if MODE == "leak":
+            info["name"] += f" {SECRET}"
+            capabilities["experimental"] = {SECRET: {"key": SECRET}}
         send(
             {
                 "id": rid,
@@ -215,8 +222,8 @@ def request(rid: Any, method: str, params: Json) -> None:
     if method == "initialize":
         initialize(rid, params)
     elif method == "tools/list":
-        if FAIL_LIST[0]:
-            send({"id": rid, "error": {"code": -32000, "message": "no list now"}})
+        if FAIL_LIST[0] or MODE == "leaklist":
+            send({"id": rid, "error": {"code": -32000, "message": f"no list now {SECRET}"}})
         else:
             send({"id": rid, "result": tools(params)})
     elif method == "tools/call":
@@ -233,6 +240,8 @@ def request(rid: Any, method: str, params: Json) -> None:
 def main() -> None:
     if MODE == "noise":
         write(b"Starting...\n\xff\xfe not UTF-8\n[1,2]\n{broken\n")
+    if MODE == "leak":
+        write(f"noise {SECRET}\n".encode())
     for line in sys.stdin.buffer:
         message = json.loads(line)
         method = message.get("method")
@@ -249,6 +258,7 @@ def main() -> None:
             request(message["id"], method, message.get("params") or {})
 
 
+SECRET = os.environ.get("SCRIPTED_SECRET", "")
 MODE = sys.argv[1] if len(sys.argv) > 1 else "answer"
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Clients and servers without sessions (revision 2026-07-28)."""

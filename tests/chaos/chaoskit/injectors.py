@@ -1,0 +1,240 @@
+"""How each fault of one server is made. The functions return the monotonic second when it is over."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from chaoskit import load
+from chaoskit.calls import Outcome
+from chaoskit.truth import Span
+from chaoskit.world import Json, Target, World, child_of, pid_of, secret_of
+from clusterkit import kube as k
+from clusterkit import node
+from clusterkit.leanmcp import HttpError, RpcError
+from clusterkit.servers import status
+from devcluster import layout
+
+Injector = Callable[[World, Target], Awaitable[float]]
+CUT_SECONDS = 5.0
+MEMORY_SECONDS = 30.0
+CUT_TABLE = "mcp_chaos"
+# The name of the kernel's call to take a copy of another process's open file; no library has it.
+PIDFD_GETFD = 438
+
+
+class FaultError(Exception):
+    """The fault could not be made."""
+
+
+async def pod_of(world: World, target: Target) -> Json:
+    """The newest pod. Raises FaultError if there is none."""
+    pod = await world.newest_pod(target)
+    if pod is None:
+        raise FaultError(f"{target.name} has no pod")
+    return pod
+
+
+async def container_pid(world: World, target: Target, container: str) -> int:
+    """The node's pid of a container's first process. Raises FaultError if it does not run."""
+    pid = await asyncio.to_thread(pid_of, await pod_of(world, target), container)
+    if not pid:
+        raise FaultError(f"{target.name}: container {container} does not run")
+    return pid
+
+
+async def kill_process(world: World, target: Target) -> float:
+    """SIGKILL to the server process alone."""
+    pid = child_of(await container_pid(world, target, "server"))
+    if not pid:
+        raise FaultError(f"{target.name}: no server process")
+    os.kill(pid, signal.SIGKILL)
+    return time.monotonic()
+
+
+async def kill_launcher(world: World, target: Target) -> float:
+    """SIGKILL to the first process of the server's container, and so to the container."""
+    os.kill(await container_pid(world, target, "server"), signal.SIGKILL)
+    return time.monotonic()
+
+
+async def kill_relay(world: World, target: Target) -> float:
+    """SIGKILL to the relay."""
+    os.kill(await container_pid(world, target, "relay"), signal.SIGKILL)
+    return time.monotonic()
+
+
+async def hang_relay(world: World, target: Target) -> float:
+    """SIGSTOP to the relay: it holds its connections and does nothing."""
+    os.kill(await container_pid(world, target, "relay"), signal.SIGSTOP)
+    return time.monotonic()
+
+
+async def exit_zero(world: World, target: Target) -> float:
+    """The server ends by itself, content, in the middle of a call; that must be answered with an error."""
+    client = load.client_of(target)
+    await client.connect()
+    started = time.monotonic()
+    try:
+        await client.call("die", code=0)
+    except (RpcError, HttpError):
+        return started
+    except (OSError, EOFError) as error:
+        raise FaultError(f"{target.name}: the deadly call got no answer: {error!r}") from error
+    raise FaultError(f"{target.name}: the deadly call was answered, the server lives")
+
+
+async def out_of_memory(world: World, target: Target) -> float:
+    """The server takes twice its memory limit, beside its calls."""
+    before = await container_pid(world, target, "server")
+    client = load.client_of(target)
+    await client.connect()
+    await client.call("allocate", mib=400, seconds=1.0)
+    end = time.monotonic() + MEMORY_SECONDS
+    while child_of(before):
+        if time.monotonic() > end:
+            raise FaultError(f"{target.name}: the server lives on beyond its memory limit")
+        await asyncio.sleep(0.05)
+    return time.monotonic()
+
+
+async def delete_pod(world: World, target: Target) -> float:
+    """As `kubectl delete pod` does."""
+    await world.kube.delete(k.PODS, world.namespace, (await pod_of(world, target))["metadata"]["name"])
+    return time.monotonic()
+
+
+async def evict_pod(world: World, target: Target) -> float:
+    """By the Eviction API, as drains and autoscalers do."""
+    name = (await pod_of(world, target))["metadata"]["name"]
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": world.namespace},
+    }
+    await world.kube.call("POST", f"{k.PODS.path(world.namespace, name)}/eviction", json=body)
+    return time.monotonic()
+
+
+async def fill_disk(world: World, target: Target) -> float:
+    """Fill a volume beyond its limit: the kubelet fails the pod with the reason Evicted."""
+    pod = await pod_of(world, target)
+    volume = layout.of_user().kubelet / "pods" / pod["metadata"]["uid"] / "volumes"
+    file = volume / "kubernetes.io~empty-dir" / "scratch" / "filled"
+    await asyncio.to_thread(file.write_bytes, bytes(32 << 20))
+    return time.monotonic()
+
+
+async def cut_connection(world: World, target: Target) -> float:
+    """Shut the connection between launcher and relay down, from the launcher's side."""
+    pid = await container_pid(world, target, "server")
+    number = connected_socket(pid)
+    copy = copy_of_file(pid, number)
+    with socket.socket(fileno=copy) as connection:
+        connection.shutdown(socket.SHUT_RDWR)
+    return time.monotonic()
+
+
+def connected_socket(pid: int) -> int:
+    """The launcher's file number of its connection to the relay. Raises FaultError if there is none."""
+    table = Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]
+    rows = [line.split() for line in table]
+    # Connected, and with the name that the launcher's socket had when it was made.
+    inodes = {row[6] for row in rows if row[5] == "03" and "server.sock" in row[-1]}
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if str(file.readlink()).removeprefix("socket:[").removesuffix("]") in inodes:
+                return int(file.name)
+    raise FaultError("the launcher has no connection to the relay")
+
+
+def copy_of_file(pid: int, number: int) -> int:
+    """A file number of this process for an open file of another one."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    process = os.pidfd_open(pid)
+    try:
+        copy: int = libc.syscall(PIDFD_GETFD, process, number, 0)
+    finally:
+        os.close(process)
+    if copy < 0:
+        raise FaultError(f"no copy of file {number} of process {pid}: {os.strerror(ctypes.get_errno())}")
+    return copy
+
+
+async def cut_network(world: World, target: Target) -> float:
+    """Drop every packet from and to the pod for some seconds."""
+    address = (await pod_of(world, target))["status"]["podIP"]
+    table = f"{CUT_TABLE}_{target.name}"
+    start = time.monotonic()
+    await asyncio.to_thread(node.run, "nft", "-f", "-", text_in=cut_rules(table, address))
+    try:
+        await asyncio.sleep(CUT_SECONDS)
+    finally:
+        await asyncio.to_thread(node.run, "nft", "delete", "table", "ip", table)
+        # What was sent into the cut is sent again by TCP after a pause that grows to the cut's own length.
+        world.dark.append(Span(start, time.monotonic() + CUT_SECONDS, target.name))
+    return time.monotonic()
+
+
+def cut_rules(table: str, address: str) -> str:
+    """Rules for nft that cut an address off, before anything else sees its packets."""
+    rule = f"ip saddr {address} drop; ip daddr {address} drop;"
+    hooks = "".join(
+        f"chain {hook} {{ type filter hook {hook} priority -300; {rule} }}\n"
+        for hook in ("prerouting", "output", "postrouting")
+    )
+    return f"table ip {table} {{\n{hooks}}}\n"
+
+
+async def remove_image(world: World, target: Target) -> float:
+    """Remove the image's name, kill the server, and name the image again once the status tells of it."""
+    keep = f"{target.image}-kept"
+    await asyncio.to_thread(node.tag_image, target.image, keep)
+    await asyncio.to_thread(node.remove_image, target.image)
+    try:
+        await kill_process(world, target)
+        await target.server.until(
+            lambda item: status(item, "error", "phase") == "ImagePull",
+            within=30,
+            what="error phase ImagePull",
+        )
+    finally:
+        await asyncio.to_thread(node.tag_image, keep, target.image)
+        await asyncio.to_thread(node.remove_image, keep)
+    return time.monotonic()
+
+
+async def rotate_secret(world: World, target: Target) -> float:
+    """Change the value of a Secret that the server's environment comes from."""
+    target.secret_value = f"value-{time.monotonic_ns()}"
+    change = {"stringData": {"value": target.secret_value}}
+    await world.kube.merge(k.SECRETS, world.namespace, secret_of(target), change)
+    return time.monotonic()
+
+
+async def call_passes(ledger: load.Ledger, target: Target) -> str:
+    """Whether the first call on a session of its own passes; empty, or what is wrong."""
+    call = await load.one_call(ledger, target, load.client_of(target), f"{target.name}-first")
+    return "" if call.outcome is Outcome.ANSWERED else f"a first call failed: {call.outcome} {call.detail}"
+
+
+SERVER_FAULTS: dict[str, Injector] = {
+    "server process killed": kill_process,
+    "server exits with 0": exit_zero,
+    "server out of memory": out_of_memory,
+    "launcher killed": kill_launcher,
+    "pod deleted": delete_pod,
+    "pod evicted": evict_pod,
+    "pod evicted for its disk": fill_disk,
+    "relay killed": kill_relay,
+    "relay hung": hang_relay,
+    "launcher connection cut": cut_connection,
+    "network of the pod cut": cut_network,
+    "image removed": remove_image,
+    "secret rotated": rotate_secret,
+}

@@ -1,0 +1,133 @@
+"""How the faults that hit every server are made: the operator's, the node's and the API server's.
+
+The programs of the local node are stopped and started by the records that `make cluster` keeps.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from chaoskit import injectors, world
+from chaoskit.injectors import FaultError, Injector
+from chaoskit.truth import Span
+from chaoskit.world import Target, World
+from clusterkit import kube as k
+from clusterkit import node
+from clusterkit.leanmcp import Endpoint
+from clusterkit.servers import in_phase, reachable
+from devcluster import commands, configs, gotools, layout, network, processes
+from devcluster.node import Node
+
+OPERATOR_SECONDS = 60.0
+READY_SECONDS = 60.0
+
+
+def supervisor() -> processes.Supervisor:
+    """The records of the node's programs."""
+    where = layout.of_user()
+    return processes.Supervisor(where.pids, where.state / "logs")
+
+
+async def kill_operator(made: World, _target: Target | None = None) -> float:
+    """SIGKILL to the operator. One that was killed before is removed: the node would wait ever longer."""
+    (pod,) = await world.operator_pods(made.kube)
+    status = pod["status"]["containerStatuses"][0]
+    start = time.monotonic()
+    await asyncio.to_thread(node.kill_container, status["containerID"])
+    if status["restartCount"]:
+        meta = pod["metadata"]
+        await made.kube.delete(k.PODS, meta["namespace"], meta["name"], grace=0)
+    back = await world.operator_back(made.kube, status["containerID"], OPERATOR_SECONDS)
+    made.blind.append(Span(start, back))
+    return back
+
+
+async def kill_operator_during_backoff(made: World, target: Target) -> float:
+    """Kill a server, and the operator as soon as the status says when the next attempt is due."""
+    await injectors.kill_process(made, target)
+    await target.server.until(in_phase("Recreating"), within=10, what="phase Recreating")
+    return await kill_operator(made)
+
+
+async def drain(made: World, _target: Target) -> float:
+    """Cordon and drain the node, then let it take pods again."""
+    (operator,) = await world.operator_pods(made.kube)
+    start = time.monotonic()
+    options = ("--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=60s")
+    try:
+        await asyncio.to_thread(node.kubectl, "drain", configs.NODE_NAME, *options)
+    finally:
+        await asyncio.to_thread(node.kubectl, "uncordon", configs.NODE_NAME)
+    container = operator["status"]["containerStatuses"][0]["containerID"]
+    back = await world.operator_back(made.kube, container, OPERATOR_SECONDS)
+    made.blind.append(Span(start, back))
+    return back
+
+
+async def restart_containerd(_made: World, _target: Target) -> float:
+    """Stop containerd and start it again."""
+    programs, where = supervisor(), layout.of_user()
+    await asyncio.to_thread(programs.stop, "containerd")
+    argv: list[str | Path] = ["containerd", "--config", where.etc / "containerd.toml"]
+    await asyncio.to_thread(programs.start, "containerd", argv)
+    await _answers(lambda: node.ctr("version"), "containerd")
+    return time.monotonic()
+
+
+async def _answers(ask: Callable[[], str], what: str) -> None:
+    end = time.monotonic() + READY_SECONDS
+    while time.monotonic() < end:
+        with contextlib.suppress(AssertionError):
+            await asyncio.to_thread(ask)
+            return
+        await asyncio.sleep(0.1)
+    raise FaultError(f"{what} does not come back")
+
+
+async def stop_api_server(made: World, _target: Target) -> float:
+    """SIGKILL to the API server; it comes back after the outage."""
+    return await _without_api_server(made)
+
+
+async def kill_server_without_api_server(made: World, target: Target) -> float:
+    """The same, and a server dies in the middle of it."""
+    pid = await injectors.container_pid(made, target, "server")
+    return await _without_api_server(made, world.child_of(pid))
+
+
+async def _without_api_server(made: World, pid: int = 0) -> float:
+    programs, where = supervisor(), layout.of_user()
+    argv = commands.apiserver(gotools.tool("kube-apiserver", where), where)
+    start = time.monotonic()
+    # Killed, not stopped: one that ends in order takes itself out of its Service first.
+    await asyncio.to_thread(programs.kill, "kube-apiserver")
+    try:
+        await asyncio.sleep(made.outage / 2)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(made.outage / 2)
+    finally:
+        await asyncio.to_thread(programs.start, "kube-apiserver", argv)
+    ready = Node(where).api_is_ready
+    end = time.monotonic() + READY_SECONDS
+    while not await asyncio.to_thread(ready):
+        if time.monotonic() > end:
+            raise FaultError(f"the API server does not come back: {programs.tail('kube-apiserver')}")
+        await asyncio.sleep(0.1)
+    await reachable(Endpoint(network.API_SERVICE_IP, 443, ""), READY_SECONDS)  # as pods see it
+    made.blind.append(Span(start, time.monotonic()))
+    return time.monotonic()
+
+
+CLUSTER_FAULTS: dict[str, Injector] = {
+    "operator killed": kill_operator,
+    "operator killed during backoff": kill_operator_during_backoff,
+    "node drained": drain,
+    "containerd restarted": restart_containerd,
+    "API server stopped": stop_api_server,
+    "server killed while the API server is stopped": kill_server_without_api_server,
+}
