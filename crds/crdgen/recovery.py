@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mcp_operator.core import refusal
 from mcp_operator.core.api.spec import Recovery, Session
 from mcp_operator.core.decide import ROWS
 from mcp_operator.core.rules import absence, session
@@ -29,8 +30,8 @@ When the API server refuses the pod, its Service, its Secret or the deletion of 
 counts, with one attempt per retry: Pod Security, a webhook, a ResourceQuota, a LimitRange, a missing right of
 the operator, an invalid value (error phase `Admission`; the message names the object). A pod that runs goes
 on meanwhile. Three refusals cost nothing: a quota that only the predecessor's pod still fills (its end is
-waited for), a RuntimeClass that does not exist (error phase `Sandbox` at once, then the slow attempts), and a
-namespace that is being deleted.
+waited for), a RuntimeClass that does not exist (error phase `Sandbox` at once, then one look in {sandbox} s),
+and a namespace that is being deleted.
 
 A spec without `command` leaves it to the image. Before such a pod is made, the image's registry is asked
 what it starts; while that is not known, no pod is made, its predecessor is not touched, and no retry is
@@ -61,7 +62,7 @@ minutes, and longer when the registry is away: recovery does not depend on it.
 |---|---|---|
 | Pending | no pod yet, or its containers are being made; `error` says what holds it up | False |
 | Connecting | the process runs, `initialize` is not answered yet | False |
-| Connected | the session is initialised now and its tools are listed; `address.url` works | True |
+| Connected | the session is initialised now, its tools are listed or cannot be; `address.url` works | True |
 | Reconnecting | the process runs, but the relay does not answer or has lost it | False |
 | Recreating | the server failed or is replaced, at `recovery.nextAttemptTime` if that is set | False |
 | Error | nothing helps but a change, or the slow attempt | False |
@@ -70,7 +71,29 @@ minutes, and longer when the registry is away: recovery does not depend on it.
 
 A lost API server changes nothing: nothing is deleted, no status is rewritten, and what failed is tried
 again after a growing delay of at most a minute. A second operator that runs by accident with other
-settings cannot replace pods without pause: a pod younger than {calm} s is not replaced for its template.
+settings cannot replace pods without pause: a pod younger than {calm} s is not replaced for a change, so that
+changes which follow each other are taken together; what was missing when it was made is taken up at once.
+
+## What clients notice
+
+| What happens | Open calls | Later calls |
+|---|---|---|
+| the relay restarts | break; the outcome is unknown | answered once it is back, by the same process |
+| the pod is recreated | answered at once: outcome unknown, no replay | wait for it, 30 s at most |
+| `callTimeoutSeconds` pass | error; the server is told; a late answer is dropped | unaffected |
+
+A restart of the relay ends no session of a client; subscriptions and log levels stay, too. When the server
+got a new process, `session.onServerRestart` says what becomes of the sessions opened with an earlier one:
+
+- `Resume` (default): they go on. The session id itself says, signed, which revision and which client
+  capabilities were agreed on, so the new pod's relay needs no memory of it. Lost with the pod: subscriptions
+  to resources, log levels, the order of use, and which sessions had ended (the id of one that was deleted
+  works again). Clients get the `list_changed` notifications that the server declares, and so read again.
+- `Expire`: their next request gets 404 with JSON-RPC error -32000 and `data: {{"reason":
+  "session_not_found", "action": "reinitialize_and_replay_once", "server_uptime_seconds": N}}`. N younger than
+  the session means such a restart; older means idleness (`idleTimeoutSeconds`) or capacity (`maxClients`).
+
+Which process a session was opened with is known by its incarnation, whatever the clocks say.
 """
 
 
@@ -87,5 +110,6 @@ def text() -> str:
         stable=_DEFAULTS.stable_seconds,
         startup=_STARTUP,
         calm=absence.CALM_SECONDS,
+        sandbox=refusal.SANDBOX_SECONDS,
         holding=session.HOLDING_SECONDS,
     )

@@ -69,16 +69,16 @@ class Settings:
     metrics_port: int = 8081
     concurrency: int = 32
     """How many resources are reconciled at once."""
-    poll_wait: float = 10.0
-    """How long a relay may hold an unchanged answer back; so long it may hang unnoticed."""
+    poll_wait: float = 55.0
+    """How long a relay may hold an unchanged answer back; it gives signs of life meanwhile."""
     poll_spacing: float = 5.0
     """Time between two polls of a relay that does not answer."""
     insecure_registries: tuple[str, ...] = ()
     """Hosts of registries that are asked over plain HTTP."""
     registry_ca: str = ""
     """File with more certificate authorities that registries may have, in PEM; "": none."""
-    audit_interval: float = 300.0
-    """How often the caches are compared with the API server."""
+    audit_interval: float = 60.0
+    """How often the caches of servers and pods are compared with the API server; all every fifth time."""
     network: NetworkSettings = NetworkSettings()
 
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -25,24 +26,22 @@ const (
 // conn is the connection of one relay. Its descriptor does not block, and whoever waits for it waits in the runtime's
 // poller: a blocking call would hold a processor that the runtime then takes away and gives back, every time.
 type conn struct {
-	fd   int
-	file *os.File // of fd
+	fd     int
+	file   *os.File // of fd
+	reader *rawReader
 }
 
-func newConn(fd int) *conn {
-	return &conn{fd, os.NewFile(uintptr(fd), "connection of the relay")}
+func newConn(fd int) (*conn, error) {
+	file := os.NewFile(uintptr(fd), "connection of the relay")
+	reader, err := newRawReader(file)
+	return &conn{fd, file, reader}, err
 }
 
 func (c *conn) write(p []byte, wait bool) (int, error) {
 	if wait {
 		return c.file.Write(p)
 	}
-	for {
-		n, err := syscall.SendmsgN(c.fd, p, nil, nil, syscall.MSG_NOSIGNAL|syscall.MSG_DONTWAIT)
-		if err != syscall.EINTR {
-			return n, err
-		}
-	}
+	return rawIO(syscall.SYS_SENDTO, uintptr(c.fd), p)
 }
 
 func (c *conn) interrupt() {
@@ -133,8 +132,11 @@ func (b *bridge) accept() error {
 	fd, _, err := syscall.Accept4(b.listener, syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
 	switch err {
 	case nil:
-		b.attach(newConn(fd))
-		return nil
+		c, err := newConn(fd)
+		if err == nil {
+			b.attach(c)
+		}
+		return err
 	case syscall.EINTR, syscall.ECONNABORTED:
 		return nil
 	}
@@ -154,7 +156,7 @@ func (b *bridge) attach(c *conn) {
 func (b *bridge) receive(c *conn) {
 	buffer := make([]byte, readBytes)
 	for {
-		n, err := c.file.Read(buffer)
+		n, err := c.reader.Read(buffer)
 		if err != nil || n <= 0 {
 			break
 		}
@@ -199,7 +201,7 @@ func (b *bridge) connected() bool {
 }
 
 // pump forwards the server's stdout until it ends; the channel is closed then.
-func (b *bridge) pump(stdout *os.File, done chan<- struct{}) {
+func (b *bridge) pump(stdout io.Reader, done chan<- struct{}) {
 	defer close(done)
 	buffer := make([]byte, readBytes)
 	for {

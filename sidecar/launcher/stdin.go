@@ -101,12 +101,8 @@ func newPipeSink(fd int) (*pipeSink, error) {
 }
 
 func (s *pipeSink) attempt(fd uintptr) bool {
-	for {
-		s.n, s.err = syscall.Write(int(fd), s.data)
-		if s.err != syscall.EINTR {
-			return true
-		}
-	}
+	s.n, s.err = rawIO(syscall.SYS_WRITE, fd, s.data)
+	return true
 }
 
 func (s *pipeSink) write(p []byte, wait bool) (int, error) {

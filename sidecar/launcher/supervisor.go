@@ -74,7 +74,6 @@ func run(opts options) exitFacts {
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGQUIT)
 	becomeSubreaper()
-	letOthersFinish()
 	if opts.parent != 0 {
 		followParent(opts.parent)
 	}
@@ -110,9 +109,13 @@ func (s *supervisor) start() error {
 	if err != nil {
 		return err
 	}
+	reader, err := newRawReader(stdout)
+	if err != nil {
+		return err
+	}
 	go reap(s.process.pid, s.status, s.none)
 	go s.stderr.run(s.process.stderr, containerLog)
-	go s.bridge.pump(stdout, s.stdoutEnded)
+	go s.bridge.pump(reader, s.stdoutEnded)
 	go s.bridge.serve()
 	return nil
 }

@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+BUCKETS = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+MAX_TOOLS = 256
+"""Tools that are told apart; a server may change its list as often as it likes."""
+OTHER = "other"
 
 # Counter name -> (what it counts, the meaning of its label).
 COUNTERS = {
     "mcp_relay_requests_refused": ("HTTP requests that were refused before any work", "reason"),
-    "mcp_relay_messages_dropped": ("Messages of the server that had nobody to go to", "reason"),
+    "mcp_relay_messages_dropped": ("Messages that had nobody to go to, of the server or for it", "reason"),
     "mcp_relay_stdout_lines_dropped": ("Lines of the server's output that are no messages", "reason"),
     "mcp_relay_server_requests": ("Requests from the server to a client", "outcome"),
     "mcp_relay_streams_dropped": ("Event streams given up because the client read too slowly", "kind"),
     "mcp_relay_sessions_ended": ("Client sessions that ended", "reason"),
     "mcp_relay_upstream_bytes": ("Bytes exchanged with the server process", "direction"),
+    "mcp_relay_upstream_events": ("What happened to the session with the server process", "event"),
+    "mcp_relay_client_bytes": ("Bytes exchanged with clients over HTTP", "direction"),
 }
 
 
@@ -26,20 +34,29 @@ class Metrics:
     """Counters of one relay; gauges are read when asked, from functions given at the start."""
 
     def __init__(self) -> None:
-        self.calls: Counter[tuple[str, str]] = Counter()
+        self.calls: Counter[tuple[str, str, str]] = Counter()
         self.durations: dict[str, list[int]] = {}
         self.seconds: Counter[str] = Counter()
         self.counters: dict[str, Counter[str]] = {name: Counter() for name in COUNTERS}
         self.gauges: dict[str, tuple[str, dict[str, float]]] = {}
+        self._tools: set[str] = set()
 
-    def call(self, method: str, outcome: str, seconds: float) -> None:
-        """Count one finished call."""
-        self.calls[(method, outcome)] += 1
+    def call(self, method: str, tool: str, outcome: str, seconds: float) -> None:
+        """Count one finished call; `tool` is empty for what is no call of a known tool."""
+        if tool not in self._tools and tool:
+            tool = self._told_apart(tool)
+        self.calls[(method, tool, outcome)] += 1
         buckets = self.durations.get(method)
         if buckets is None:
             buckets = self.durations[method] = [0] * (len(BUCKETS) + 1)
         buckets[bisect_left(BUCKETS, seconds)] += 1
         self.seconds[method] += seconds  # type: ignore[assignment]  # Counter is typed for integers only
+
+    def _told_apart(self, tool: str) -> str:
+        if len(self._tools) >= MAX_TOOLS:
+            return OTHER
+        self._tools.add(tool)
+        return tool
 
     def count(self, name: str, label: str, amount: int = 1) -> None:
         """Count something that has a name in `COUNTERS`."""
@@ -66,9 +83,10 @@ class Metrics:
     def _families(self) -> "Iterator[Metric]":
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-        calls = CounterMetricFamily("mcp_relay_calls", "Requests of clients", labels=("method", "outcome"))
-        for (method, outcome), number in self.calls.items():
-            calls.add_metric((method, outcome), number)
+        labels = ("method", "tool", "outcome")
+        calls = CounterMetricFamily("mcp_relay_calls", "Requests of clients", labels=labels)
+        for key, number in self.calls.items():
+            calls.add_metric(key, number)
         yield calls
         durations = HistogramMetricFamily(
             "mcp_relay_call_duration_seconds", "From a client's request to its answer", labels=("method",)

@@ -35,7 +35,10 @@ class Service:
         self._stopping = asyncio.Event()
         self.failed = False
         self.relay.on_failure = self._fail
-        self._servers = [Server(Endpoint(self.relay), listener, CLOSE_SECONDS)]
+        clients = Server(Endpoint(self.relay), listener, CLOSE_SECONDS)
+        clients.site.traffic = self.relay.metrics.counters["mcp_relay_client_bytes"]
+        self.relay.connections = lambda: len(clients.site.connections)
+        self._servers = [clients]
         if admin_listener is not None:
             self._servers.append(Server(Admin(self.relay), admin_listener, CLOSE_SECONDS))
 

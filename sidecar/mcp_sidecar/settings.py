@@ -1,5 +1,6 @@
 """Settings of the relay: from the environment in a pod, from arguments on a laptop."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from mcp_relay_api import paths
 from mcp_sidecar.core import access, methods, opening
 
 AUTH_KINDS = ("Bearer", "None")
+RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
 
 
 class SettingsError(Exception):
@@ -35,13 +37,22 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     startup_timeout: float = 120.0
     call_timeout: float = 30.0
+    max_call: float = 0.0
+    """Limit of a call that reports progress; up to `call_timeout` progress changes nothing."""
     idle_timeout: float = 7200.0
+    on_server_restart: str = RESUME
+    """What becomes of clients' sessions when another process takes the server's place."""
     max_clients: int = 1000
     max_message_bytes: int = 16 * 1024 * 1024
     protocol: str = opening.AUTO
     """Which kind of revision to speak with the server: Auto, Legacy or Modern."""
     client_capabilities: tuple[str, ...] = ()
     """Which of sampling, elicitation and roots the relay declares towards the server."""
+
+    tools_allow: tuple[str, ...] = ()
+    """Globs of tool names that clients may see and call; (): all."""
+    tools_deny: tuple[str, ...] = ()
+    """Globs of tool names that they may not, whatever is allowed."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -70,12 +81,27 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         allowed_hosts=_hosts(environment),
         startup_timeout=_number(environment, paths.ENV_STARTUP_TIMEOUT, 120),
         call_timeout=_number(environment, paths.ENV_CALL_TIMEOUT, 30),
+        max_call=_number(environment, paths.ENV_MAX_CALL, 1) if environment.get(paths.ENV_MAX_CALL) else 0.0,
         idle_timeout=_number(environment, paths.ENV_IDLE_TIMEOUT, 7200),
+        on_server_restart=_choice(environment, paths.ENV_ON_SERVER_RESTART, RESTARTS),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
-        protocol=_protocol(environment),
+        protocol=_choice(environment, paths.ENV_PROTOCOL, opening.PROTOCOLS),
         client_capabilities=_capabilities(environment),
+        tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
+        tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
     )
+
+
+def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
+    text = environment.get(name, "")
+    try:
+        globs = json.loads(text) if text else []
+    except ValueError:
+        globs = None
+    if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
+        raise SettingsError(f"{name}={text!r} is not a JSON list of globs")
+    return tuple(globs)
 
 
 def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -89,11 +115,12 @@ def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
     return access.in_cluster(names, resolver)
 
 
-def _protocol(environment: Mapping[str, str]) -> str:
-    name = environment.get(paths.ENV_PROTOCOL, "") or opening.AUTO
-    if name not in opening.PROTOCOLS:
-        raise SettingsError(f"{paths.ENV_PROTOCOL}={name!r} is not one of {', '.join(opening.PROTOCOLS)}")
-    return name
+def _choice(environment: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    """One of some words, the first if nothing is set."""
+    chosen = environment.get(name, "") or choices[0]
+    if chosen not in choices:
+        raise SettingsError(f"{name}={chosen!r} is not one of {', '.join(choices)}")
+    return chosen
 
 
 def _capabilities(environment: Mapping[str, str]) -> tuple[str, ...]:

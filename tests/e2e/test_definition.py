@@ -2,12 +2,32 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from clusterkit import kube as k
 from clusterkit import node
+from clusterkit.servers import Servers
 from crdgen import crd
+from mcp_operator.core.api import (
+    ConditionStatus,
+    ConditionType,
+    ErrorPhase,
+    MCPServerStatus,
+    Phase,
+    RecoveryAction,
+)
+from mcp_operator.core.api.status import (
+    Address,
+    Condition,
+    RecoveryStatus,
+    ServerError,
+    ServerInfo,
+    SessionStatus,
+    Tool,
+)
 
 Spec = dict[str, Any]
 
@@ -170,3 +190,50 @@ def test_defaults_are_filled_in_where_they_say_something(cluster: str) -> None:
 def test_explain_tells_units_and_defaults(cluster: str, path: str, words: str) -> None:
     told = " ".join(node.kubectl("explain", path).stdout.split())
     assert words.lower() in told.lower()
+
+
+def full_status() -> MCPServerStatus:
+    """A status in which every field has a value."""
+    now = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+    return MCPServerStatus(
+        observed_generation=1,
+        phase=Phase.CONNECTED,
+        conditions=tuple(
+            Condition(
+                type=kind, status=ConditionStatus.TRUE, reason="R", message="m", last_transition_time=now,
+                observed_generation=1,
+            )
+            for kind in ConditionType
+        ),
+        image="image",
+        address=Address(url="http://mcp-time.default.svc/mcp"),
+        error=ServerError(
+            phase=ErrorPhase.PROCESS, reason="R", message="m", exit_code=137, signal="SIGKILL", time=now,
+            stderr_tail="one\ntwo",
+        ),
+        recovery=RecoveryStatus(
+            action=RecoveryAction.RECREATE, attempt=1, max_retries=3, next_attempt_time=now, restarts=1,
+            reconnects=1, consecutive_failures=1, config_hash="a.b", drops_since=now, failed_epoch=1,
+        ),
+        session=SessionStatus(
+            pod_name="p", pod_uid="u", epoch=1, since=now, clients=1, protocol_version="2025-11-25",
+            server_info=ServerInfo(name="n", title="t", version="1"), capabilities=("tools",),
+        ),
+        tool_count=1,
+        tools_digest="sha256:1",
+        tools=(Tool(name="n", title="t", description="d"),),
+    )  # fmt: skip
+
+
+async def test_no_field_of_a_status_is_pruned(servers: Servers) -> None:
+    server = await servers.apply("told-all", suspend=True)
+    told = full_status()
+    assert all(getattr(told, name) is not None for name in type(told).model_fields)
+    answer = await servers.kube.call(
+        "PATCH",
+        k.MCPSERVERS.path(servers.namespace, f"{server.name}/status"),
+        params={"dryRun": "All", "fieldValidation": "Strict"},
+        headers={"content-type": "application/merge-patch+json"},
+        content=json.dumps({"status": told.document()}),
+    )
+    assert {key: answer["status"].get(key) for key in told.document()} == told.document()

@@ -1,52 +1,16 @@
 """The operator comes and goes; what it runs stays. These tests stop it, so they run alone."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from clusterkit import kube as k
 from clusterkit import manifests, node
 from clusterkit.clients import ended
-from clusterkit.servers import Server, Servers, kill_process, ready_since_epoch, status
+from clusterkit.release import OPERATOR, available, deployment, upgraded, without_operator
+from clusterkit.servers import Server, Servers, condition, kill_process, ready_since_epoch, status
 
 pytestmark = pytest.mark.serial
-
-OPERATOR = "app.kubernetes.io/name=mcpserver-operator,app.kubernetes.io/component=operator"
-
-
-async def operator(kube: k.Kube) -> k.Json:
-    """The operator's Deployment, whatever its namespace."""
-    (deployment,) = await kube.list(k.DEPLOYMENTS, "", OPERATOR)
-    return deployment
-
-
-async def scale(kube: k.Kube, replicas: int) -> None:
-    """Set the number of operator pods and wait until it is so."""
-    deployment = (await operator(kube))["metadata"]
-    namespace, name = deployment["namespace"], deployment["name"]
-    await kube.merge(k.DEPLOYMENTS, namespace, name, {"spec": {"replicas": replicas}})
-    for pod in await kube.list(k.PODS, namespace, OPERATOR) if not replicas else []:
-        await kube.gone(k.PODS, namespace, pod["metadata"]["name"], within=60)
-    await kube.until(
-        k.DEPLOYMENTS, namespace, name, lambda o: available(o, replicas), within=60, what="scale"
-    )
-
-
-def available(deployment: k.Json | None, replicas: int) -> bool:
-    found = deployment or {"metadata": {"generation": 0}, "status": {}}
-    seen = found["status"].get("observedGeneration", -1) >= found["metadata"]["generation"]
-    return bool(seen and found["status"].get("availableReplicas", 0) == replicas)
-
-
-@asynccontextmanager
-async def without_operator(kube: k.Kube) -> AsyncIterator[None]:
-    await scale(kube, 0)
-    try:
-        yield
-    finally:
-        await scale(kube, 1)
 
 
 def lasting(item: k.Json) -> k.Json:
@@ -69,12 +33,12 @@ async def test_a_restart_of_the_operator_touches_no_server_and_no_open_call(serv
     before = [await picture(server) for server in made]
     calls = [asyncio.ensure_future(client.call("sleep", seconds=8)) for client in clients]
 
-    deployment = (await operator(servers.kube))["metadata"]
-    (old,) = await servers.kube.list(k.PODS, deployment["namespace"], OPERATOR)
-    await servers.kube.delete(k.PODS, deployment["namespace"], old["metadata"]["name"])
-    await servers.kube.gone(k.PODS, deployment["namespace"], old["metadata"]["name"])
+    installed = (await deployment(servers.kube))["metadata"]
+    (old,) = await servers.kube.list(k.PODS, installed["namespace"], OPERATOR)
+    await servers.kube.delete(k.PODS, installed["namespace"], old["metadata"]["name"])
+    await servers.kube.gone(k.PODS, installed["namespace"], old["metadata"]["name"])
     await servers.kube.until(
-        k.DEPLOYMENTS, deployment["namespace"], deployment["name"], lambda o: available(o, 1), what="operator"
+        k.DEPLOYMENTS, installed["namespace"], installed["name"], lambda o: available(o, 1), what="operator"
     )
 
     assert await asyncio.gather(*calls) == ["slept"] * 3
@@ -85,6 +49,64 @@ async def test_a_restart_of_the_operator_touches_no_server_and_no_open_call(serv
     pid = (await made[0].stats(clients[0]))["pid"]
     await asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], pid)
     await made[0].until(ready_since_epoch(2), what="the new operator at work")
+
+
+async def test_an_upgrade_that_changes_nothing_about_the_pods_keeps_them_and_their_open_calls(
+    servers: Servers,
+) -> None:
+    made = [await servers.ready(f"upgraded-{n}") for n in range(3)]
+    clients = [await server.client() for server in made]
+    before = [await picture(server) for server in made]
+    old = await servers.kube.list(k.PODS, (await deployment(servers.kube))["metadata"]["namespace"], OPERATOR)
+    calls = [asyncio.ensure_future(client.call("sleep", seconds=25)) for client in clients]
+    async with upgraded(servers.kube, podAnnotations__tested="now"):
+        new = await servers.kube.list(k.PODS, old[0]["metadata"]["namespace"], OPERATOR)
+        assert {pod["metadata"]["uid"] for pod in new}.isdisjoint(pod["metadata"]["uid"] for pod in old)
+        assert await asyncio.gather(*calls) == ["slept"] * 3
+        assert [await picture(server) for server in made] == before
+        for server, client in zip(made, clients, strict=True):
+            assert (await server.stats(client))["initializes"] == 1
+
+
+async def test_an_upgrade_that_changes_the_pods_replaces_each_exactly_once_and_keeps_client_sessions(
+    servers: Servers,
+) -> None:
+    made = [await servers.ready(f"renewed-{n}") for n in range(3)]
+    clients = [await server.client() for server in made]
+    async with upgraded(servers.kube, relay__resources__limits__memory="257Mi"):
+        for server in made:
+            item = await server.until(ready_since_epoch(2), within=60, what="Ready with the new pod")
+            assert status(item, "recovery", "restarts") == 1
+            pod = await server.pod()
+            assert pod["spec"]["initContainers"][0]["resources"]["limits"]["memory"] == "257Mi"
+        async with servers.kube.watch(k.PODS, servers.namespace, selector="mcp-session.dev/server") as pods:
+            there = {pod["metadata"]["name"] for pod in await servers.kube.list(k.PODS, servers.namespace)}
+            while (seen := await k.change_within(pods, 4)) is not None:
+                assert seen.object is None or seen.object["metadata"]["name"] in there
+        for server, client in zip(made, clients, strict=True):
+            await server.endpoint()
+            assert await client.call("echo", text="same session") == "same session"
+            assert status(await server.get(), "session", "epoch") == 2
+
+
+async def test_an_upgrade_that_changes_the_pods_keeps_a_server_that_could_not_start_again(
+    servers: Servers,
+) -> None:
+    await servers.kube.apply(k.SECRETS, servers.namespace, manifests.secret("lost", foo="value"))
+    env = [{"name": "FOO", "valueFrom": {"secretKeyRef": {"name": "lost", "key": "foo"}}}]
+    server = await servers.ready("kept-for-lack", env=env)
+    other = await servers.ready("renewed")
+    await servers.kube.delete(k.SECRETS, servers.namespace, "lost")
+    await server.until(
+        lambda o: condition(o, "Accepted").get("reason") == "SecretNotFound", what="reason SecretNotFound"
+    )
+    async with upgraded(servers.kube, relay__resources__limits__memory="257Mi"):
+        await other.until(ready_since_epoch(2), within=60, what="Ready with the new pod")
+        item = await server.get()
+        assert status(item, "session", "epoch") == 1
+        assert status(item, "phase") == "Connected"
+        await servers.kube.apply(k.SECRETS, servers.namespace, manifests.secret("lost", foo="value"))
+        await server.until(ready_since_epoch(2), within=60, what="Ready with the new pod")
 
 
 async def test_what_happens_while_the_operator_is_away_is_seen_when_it_is_back(servers: Servers) -> None:
@@ -136,8 +158,8 @@ async def test_a_server_at_rest_is_not_written_to(kube: k.Kube, fresh_namespace:
 async def test_uninstalling_the_chart_leaves_resources_and_servers(servers: Servers) -> None:
     server = await servers.ready("survivor")
     before = await picture(server)
-    deployment = (await operator(servers.kube))["metadata"]
-    release, namespace = deployment["labels"]["app.kubernetes.io/instance"], deployment["namespace"]
+    installed = (await deployment(servers.kube))["metadata"]
+    release, namespace = installed["labels"]["app.kubernetes.io/instance"], installed["namespace"]
     (deployed,) = await servers.kube.list(k.SECRETS, namespace, f"owner=helm,name={release},status=deployed")
     revision = deployed["metadata"]["labels"]["version"]
     await asyncio.to_thread(node.helm, "uninstall", release, "-n", namespace, "--keep-history", "--wait")
@@ -151,7 +173,7 @@ async def test_uninstalling_the_chart_leaves_resources_and_servers(servers: Serv
         await servers.kube.until(
             k.DEPLOYMENTS,
             namespace,
-            deployment["name"],
+            installed["name"],
             lambda o: available(o, 1),
             within=60,
             what="operator",

@@ -114,6 +114,25 @@ async def test_a_killed_relay_is_told_in_status_while_it_is_away(servers: Server
     await server.ready()
 
 
+async def test_a_relay_that_hangs_is_told_within_fifteen_seconds_and_restarted_without_the_server(
+    servers: Servers,
+) -> None:
+    server = await servers.ready("relay-hangs")
+    client = await server.client()
+    before, pod = await server.stats(client), await server.pod()
+    async with servers.kube.watch(k.MCPSERVERS, servers.namespace, name="relay-hangs") as changes:
+        started = time.monotonic()
+        node.kill_container(container_status(pod, "relay")["containerID"], "SIGSTOP")
+        async with asyncio.timeout(20):
+            told = await k.first(changes, not_ready)
+    assert told.at - started < 15
+    assert status(told.object, "phase") == "Reconnecting"
+    item = await server.ready(within=60)
+    assert status(item, "recovery", "restarts") == 0
+    await server.endpoint()
+    assert await server.stats(client) == before
+
+
 async def test_a_killed_server_container_is_replaced(servers: Servers) -> None:
     server = await servers.ready("container-killed")
     pod = await server.pod()

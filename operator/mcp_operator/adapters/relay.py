@@ -13,8 +13,10 @@ from mcp_relay_api.status import RelayStatus
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
-# A relay holds an unchanged answer back for as long as it is told to; one this much later hangs.
-OVERDUE_SECONDS: Final = 2.0
+# A relay holds an unchanged answer back for as long as it is told to, with a sign of life at this pace; one
+# that is silent for so much longer hangs.
+BEAT_SECONDS: Final = 1.0
+OVERDUE_SECONDS: Final = 1.5
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 
 # A node or network that vanishes says nothing; the kernel asks instead, so that a poll ends within 5 s.
@@ -73,11 +75,13 @@ class Relay:
         if self._polls is None:
             self._polls = _session(keep=True)
         query: dict[str, str] = {}
-        limit = ANSWER_SECONDS
+        limit = silence = ANSWER_SECONDS
         if known is not None:
-            query = {"after": str(known.revision), "instance": known.instance, "wait": f"{wait:g}"}
-            limit = wait + OVERDUE_SECONDS
-        content = await self._send(self._polls, "GET", paths.STATUS_PATH, limit, query)
+            query = {"after": str(known.revision), "instance": known.instance}
+            query |= {"wait": f"{wait:g}", "beat": f"{BEAT_SECONDS:g}"}
+            limit, silence = wait + OVERDUE_SECONDS, BEAT_SECONDS + OVERDUE_SECONDS
+        content = await self._send(self._polls, "GET", paths.STATUS_PATH, limit, query, silence)
+        content = content.lstrip()
         if self._last is None or self._last[0] != content:
             self._last = content, _report(content)
         return self._last[1]
@@ -93,11 +97,20 @@ class Relay:
             await self._send(session, "POST", paths.RECONNECT_PATH, ANSWER_SECONDS, {})
 
     async def _send(
-        self, session: aiohttp.ClientSession, method: str, path: str, limit: float, query: dict[str, str]
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        limit: float,
+        query: dict[str, str],
+        silence: float = ANSWER_SECONDS,
     ) -> bytes:
-        """The body of a successful answer, the whole of which must be there within `limit` seconds."""
+        """The body of a successful answer, the whole of which must be there within `limit` seconds.
+
+        `silence`: seconds in which something of it must come.
+        """
         url, headers = self.endpoint.url(path), self.endpoint.headers
-        timeout = aiohttp.ClientTimeout(total=limit, sock_connect=CONNECT_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=limit, sock_connect=CONNECT_SECONDS, sock_read=silence)
         try:
             async with session.request(
                 method, url, params=query, headers=headers, timeout=timeout, allow_redirects=False
@@ -106,7 +119,8 @@ class Relay:
                     raise UnreachableError(f"HTTP {answer.status}")
                 return await _content(answer)
         except TimeoutError as error:
-            raise UnreachableError(f"no answer within {limit:g} s", silent=True) from error
+            seconds = min(limit, silence)
+            raise UnreachableError(f"no sign of life for {seconds:g} s", silent=True) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UnreachableError(str(error) or type(error).__name__) from error
 

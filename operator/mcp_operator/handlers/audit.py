@@ -1,18 +1,19 @@
 """Compares the cache with the API server: fills it at the start, heals it now and then, finds deaf watches.
 
 kopf does not tell which objects vanished while a watch was interrupted, nor that a watch has gone silent. So
-everything is listed before the first decision; after that only names and versions, every few minutes and
+everything is listed before the first decision; after that only names and versions, every minute or few and
 after each interruption. What the watch should have told and did not, is told here.
 """
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from mcp_operator.adapters.errors import KubeError
-from mcp_operator.adapters.kinds import WATCHED, Kind
+from mcp_operator.adapters.kinds import PODS, SERVERS, WATCHED, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.core.naming import Key
 from mcp_operator.handlers.cache import Cache, key_of, uid_of, version_of
@@ -22,6 +23,9 @@ Json = dict[str, Any]
 
 # How long a watch may lag behind a list, and how often it may be caught deaf before the process ends.
 LAG_SECONDS: Final = 5.0
+# kopf does not tell of a new list that is empty: what vanished then is found here.
+OFTEN: Final = (SERVERS, PODS)
+WHOLE_EVERY: Final = 5
 DEAF_LIMIT: Final = 2
 RETRY_SECONDS: Final = 2.0
 
@@ -73,13 +77,14 @@ class Audit:
         return [kind.plural for kind, count in self._deaf.items() if count >= DEAF_LIMIT]
 
     async def run(self) -> None:
-        """Audit for ever."""
-        while True:
+        """Audit for ever: servers and pods often, the rest every few rounds and after an interruption."""
+        for number in itertools.count(1):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), self._interval)
             await asyncio.sleep(LAG_SECONDS)
+            whole = self._hurry.is_set() or number % WHOLE_EVERY == 0
             self._hurry.clear()
-            for kind in WATCHED:
+            for kind in WATCHED if whole else OFTEN:
                 try:
                     await self._compare(kind)
                 except KubeError as error:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pydantic
 
-from mcp_operator.adapters.kinds import CONFIG_MAPS, SECRETS, SERVICES, Kind
+from mcp_operator.adapters.errors import KubeError
+from mcp_operator.adapters.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.core import configuration
 from mcp_operator.core import pod as pods
@@ -89,6 +90,7 @@ class Observer:
         if invalid or "deletionTimestamp" in meta:
             children = Children()
             return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
+        await self._recheck(key, owner.uid)
         children = await self._nursery.look(owner, spec)
         found = references.find(spec)
         self._refer(key, found)
@@ -170,6 +172,23 @@ class Observer:
             else:
                 others = max(others, facts.epoch)
         return tuple(sorted(ours, key=lambda pod: pod.epoch)), others
+
+    async def _recheck(self, key: Key, uid: str) -> None:
+        """Whether the pod of a relay that does not answer is still there: a watch can miss an end."""
+        known, _ = self._pods(key, uid)
+        if not known or not self._view(key, known[-1].uid).failures:
+            return
+        place = (key[0], known[-1].name)
+        try:
+            found = await self._kube.read(PODS, *place)
+        except KubeError as error:
+            logger.info("%s/%s: its pod cannot be looked up: %s", *key, error)
+            return
+        cached = self._cache.get(PODS, place)
+        if cached is not None and (found is None or uid_of(found) != uid_of(cached)):
+            self._cache.remove(PODS, cached)
+        if found is not None:
+            self._cache.put(PODS, found)
 
     async def _silence(self, key: Key, uid: str) -> dict[str, str]:
         """What the node says in Events about a pod of which its status says nothing: reason -> message."""

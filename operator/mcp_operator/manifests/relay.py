@@ -1,9 +1,11 @@
 """The container of the relay: a native sidecar that starts first; no probe delays the server."""
 
+import json
 from typing import Any, Final
 
 from mcp_operator.core import naming
-from mcp_operator.core.api import MCPServerSpec
+from mcp_operator.core.api import MCPServerSpec, OnServerRestart, Session
+from mcp_operator.core.api.spec import Tools
 from mcp_operator.manifests import names, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
@@ -45,16 +47,33 @@ def build(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
 
 def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
     hosts = (*names.hosts(owner.name, owner.namespace), *spec.session.allowed_hosts)
-    return {
+    return _optional(spec.session) | {
         paths.ENV_SERVER_NAME: owner.name,
         paths.ENV_SERVER_NAMESPACE: owner.namespace,
         paths.ENV_SERVER_UID: owner.uid,
         paths.ENV_AUTH: spec.auth.type.value,
         paths.ENV_ALLOWED_HOSTS: ",".join(hosts),
         paths.ENV_PROTOCOL: spec.session.protocol.value,
+        paths.ENV_CLIENT_CAPABILITIES: ",".join(spec.session.client_capabilities),
         paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),
         paths.ENV_CALL_TIMEOUT: str(spec.session.call_timeout_seconds),
         paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),
         paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
         paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
+        **_globs(spec.tools),
     }
+
+
+def _optional(session: Session) -> dict[str, str]:
+    """What is set only where it is not the default, so that a new operator replaces no pod for it."""
+    found = {}
+    if session.max_call_seconds:
+        found[paths.ENV_MAX_CALL] = str(session.max_call_seconds)
+    if session.on_server_restart is not OnServerRestart.RESUME:
+        found[paths.ENV_ON_SERVER_RESTART] = session.on_server_restart.value
+    return found
+
+
+def _globs(tools: Tools) -> dict[str, str]:
+    wanted = {paths.ENV_TOOLS_ALLOW: tools.allow, paths.ENV_TOOLS_DENY: tools.deny}
+    return {name: json.dumps(globs) for name, globs in wanted.items() if globs}

@@ -20,7 +20,8 @@ class Deadlines(Generic[K]):
 
     def add(self, key: K, now: float) -> None:
         """Let `key` come due `delay` seconds from now; a key that was there starts anew."""
-        self._due.pop(key, None)
+        if key in self._due:
+            del self._due[key]  # else it would keep its place in the order
         self._due[key] = now + self.delay
 
     def discard(self, key: K) -> None:

@@ -231,4 +231,6 @@ def how_ended(ended: Exit) -> str:
         return f"ended by signal {ended.signal or 'unknown'} (exit code {ended.exit_code})"
     if ended.reason == "Exited":
         return f"exited with code {ended.exit_code}"
-    return ended.message or f"could not be started ({ended.reason})"
+    if ended.reason == "OutOfMemory":
+        return "was killed because the container's memory limit was reached"
+    return f"could not be started: {ended.message or ended.reason}"

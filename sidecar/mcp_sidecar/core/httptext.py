@@ -54,6 +54,8 @@ class Head:
     headers: Headers
     http10: bool = False
     """The client speaks HTTP/1.0: it gets no chunks, and one reply a connection."""
+    memo: object = None
+    """What the application found out from this head; it is there again with the next of the same text."""
 
     @property
     def length(self) -> int | None:
@@ -93,10 +95,10 @@ def head(method: bytes, url: bytes, version: str, headers: Headers) -> Head:
     if version not in ("1.1", "1.0"):
         raise HeadError(505, "HTTP version not supported: speak HTTP/1.1")
     http10 = version == "1.0"
-    if url[:1] != b"/":
-        url = _from_absolute(url, headers)
     if b"host" not in headers and not http10:
         raise HeadError(400, "Bad request: the header Host is missing")
+    if url[:1] != b"/":
+        url = _from_absolute(url, headers)
     coding = headers.get(b"transfer-encoding")
     if coding is not None and (http10 or coding.lower() != b"chunked"):
         raise HeadError(400, "Bad request: the only transfer coding is chunked, and it needs HTTP/1.1")

@@ -10,13 +10,16 @@ import codecs
 import json
 import json.scanner
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _DECODER = json.JSONDecoder()
 _SCAN = json.scanner.make_scanner(_DECODER)  # type: ignore[arg-type]  # typeshed names the wrong type
 _SPACE = re.compile(r"[ \t\n\r]*")
 
+# How nearly all frames begin or end: compared with, at a third of the time that the expressions below take.
+_PLAIN_HEAD = b'{"jsonrpc":"2.0","id":'
+_PLAIN_TAIL = b',"jsonrpc":"2.0","id":'
 # Anchored at the start, and nothing but whole members before the id: so it is the outermost object's id.
 _HEAD_ID = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"method"\s*:\s*"[^"\\]*"\s*,\s*)?'
@@ -30,6 +33,7 @@ _TAIL_REACH = 256
 # Raw line ends are whitespace in JSON but would cut the frame in two; readers in the field also split at
 # U+2028 and U+2029, which can only stand inside strings, where an escape means the same.
 _BREAKS = re.compile(rb"[\r\n]|\xe2\x80[\xa8\xa9]")
+_FEED, _RETURN = b"\n\r"
 _BREAK_TEXT = {b"\r": b" ", b"\n": b" ", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
 
 
@@ -99,7 +103,8 @@ def dumps(value: Any) -> bytes:
 
 def one_line(data: bytes) -> bytes:
     """The same document without characters at which a reader might split it."""
-    if b"\n" not in data and b"\r" not in data and b"\xe2\x80" not in data:
+    # Looked up as numbers: `b"\n" in data` takes 20 times as long, because it first tries to be that.
+    if _FEED not in data and _RETURN not in data and (data.isascii() or data.find(b"\xe2\x80") < 0):
         return data
     return _BREAKS.sub(lambda found: _BREAK_TEXT[found[0]], data)
 
@@ -109,9 +114,15 @@ def find_id(data: bytes, value: Any) -> tuple[int, int]:
 
     Args:
         data: the frame; its outermost object has the member "id".
-        value: the parsed id, which guards against a second member of that name.
+        value: the parsed id, which guards against a second member of that name with another value.
 
     """
+    if type(value) is int:
+        raw = b"%d" % value
+        if data.startswith(_PLAIN_HEAD + raw + b","):
+            return len(_PLAIN_HEAD), len(_PLAIN_HEAD) + len(raw)
+        if data.endswith(_PLAIN_TAIL + raw + b"}"):
+            return len(data) - 1 - len(raw), len(data) - 1
     found = _HEAD_ID.match(data) or _TAIL_ID.search(data, max(0, len(data) - _TAIL_REACH))
     if found is not None and _same(found[1], value):
         return found.span(1)
@@ -151,6 +162,27 @@ def replace(data: bytes, raw: bytes, *path: str) -> bytes:
     return data[:start] + raw + data[end:]
 
 
+def keys(data: bytes, *path: str) -> list[str]:
+    """The names of an object's members as they were written, repeated ones too."""
+    text = data.decode()
+    start = span(text, *path)[0] if path else _skip(text, 0)
+    return [key for key, _, _ in _members(text, start)]
+
+
+def items(data: bytes, *path: str) -> list[bytes]:
+    """The items of an array as they were written."""
+    text = data.decode()
+    position = _skip(text, span(text, *path)[0] + 1)
+    found = []
+    while text[position] != "]":
+        _, end = _DECODER.raw_decode(text, position)
+        found.append(text[position:end].encode())
+        position = _skip(text, end)
+        if text[position] == ",":
+            position = _skip(text, position + 1)
+    return found
+
+
 def _skip(text: str, position: int) -> int:
     found = _SPACE.match(text, position)
     return position if found is None else found.end()
@@ -158,16 +190,23 @@ def _skip(text: str, position: int) -> int:
 
 def _member(text: str, start: int, wanted: str) -> tuple[int, int]:
     """The span of a member's value; of several members of one name the last counts, as for every parser."""
-    position, result = _skip(text, start + 1), None
+    result = None
+    for key, value, end in _members(text, start):
+        if key == wanted:
+            result = (value, end)
+    if result is None:
+        raise KeyError(wanted)
+    return result
+
+
+def _members(text: str, start: int) -> Iterator[tuple[str, int, int]]:
+    """Name and span of the value of each member of the object that begins here."""
+    position = _skip(text, start + 1)
     while text[position] == '"':
         key, position = _DECODER.raw_decode(text, position)
         value = _skip(text, _skip(text, position) + 1)
         _, end = _DECODER.raw_decode(text, value)
-        if key == wanted:
-            result = (value, end)
+        yield key, value, end
         position = _skip(text, end)
         if text[position] == ",":
             position = _skip(text, position + 1)
-    if result is None:
-        raise KeyError(wanted)
-    return result

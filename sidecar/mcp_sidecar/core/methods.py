@@ -77,5 +77,5 @@ def list_changed(capabilities: Mapping[str, Any]) -> tuple[str, ...]:
 def _declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     node: Any = capabilities
     for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
+        node = node.get(key) if isinstance(node, dict) else None  # parsed JSON: no need to ask for a Mapping
     return node is not None and node is not False if path else True

@@ -3,7 +3,7 @@
 An id is a few facts and a signature, so that a relay which has never seen it (a restarted one, or the one of
 a recreated pod) can go on with the session. Server and subject are not in the text but under the signature:
 an id taken to another server, or used with another identity, does not verify. Text: base64url of
-version(1) revision(1) capabilities(1) created(8) random(12), a dot, base64url of HMAC-SHA256.
+version(1) revision(1) capabilities(1) created(8) process(4) random(12), a dot, base64url of HMAC-SHA256.
 """
 
 import base64
@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 from mcp_sidecar.core import methods, revisions
 
-_VERSION = 1
+_VERSION = 2
 RANDOM_BYTES = 12
-_LENGTH = 3 + 8 + RANDOM_BYTES
+PROCESS_BYTES = 4
+_RANDOM_AT = 3 + 8 + PROCESS_BYTES
+_LENGTH = _RANDOM_AT + RANDOM_BYTES
 _MAX_TEXT = 128
 
 
@@ -30,6 +32,13 @@ class Ticket:
     created_ms: int
     """Milliseconds since the Unix epoch."""
     random: bytes
+    process: bytes = bytes(PROCESS_BYTES)
+    """Which server process the session was opened with: `process_mark` of its incarnation."""
+
+
+def process_mark(incarnation: str) -> bytes:
+    """A few bytes that tell one server process from the next, whatever the clocks of two nodes say."""
+    return hashlib.sha256(incarnation.encode("utf-8", "replace")).digest()[:PROCESS_BYTES]
 
 
 class Signer:
@@ -45,7 +54,7 @@ class Signer:
             1 << i for i, name in enumerate(methods.CLIENT_CAPABILITIES) if name in ticket.capabilities
         )
         head = bytes((_VERSION, revisions.LEGACY.index(ticket.revision), flags))
-        payload = head + ticket.created_ms.to_bytes(8, "big") + ticket.random
+        payload = head + ticket.created_ms.to_bytes(8, "big") + ticket.process + ticket.random
         return f"{_encode(payload)}.{_encode(self._mac(payload, subject))}"
 
     def verify(self, text: str, subject: str) -> Ticket | None:
@@ -76,7 +85,8 @@ def _ticket(payload: bytes) -> Ticket | None:
         revision=revisions.LEGACY[payload[1]],
         capabilities=frozenset(name for i, name in enumerate(names) if payload[2] >> i & 1),
         created_ms=int.from_bytes(payload[3:11], "big"),
-        random=payload[11:],
+        process=payload[11:_RANDOM_AT],
+        random=payload[_RANDOM_AT:],
     )
 
 

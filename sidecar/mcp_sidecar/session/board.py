@@ -52,15 +52,16 @@ class Board:
         """The status document now."""
         return document.render(self.facts, self.instance, self.revision, self._handshakes(), self._clients())
 
-    async def wait(self, after: int | None, instance: str | None, seconds: float) -> None:
-        """Return when there is something the reader does not know, or after `seconds`."""
+    async def wait(self, after: int | None, instance: str | None, seconds: float) -> bool:
+        """Return when there is something the reader does not know (True), or after `seconds`."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while after == self.revision and instance in (None, self.instance):
             left = end - loop.time()
             if left <= 0:
-                return
+                return False
             await asyncio.wait([self._changed], timeout=left)
+        return True
 
     def close(self) -> None:
         """Stop the timer and let every reader go."""

@@ -17,6 +17,7 @@ MAX_EVENTS = 1024
 MAX_BYTES = 4 * 1024 * 1024
 # Answers above this size are handed on in parts instead of being copied into one.
 JOIN_BYTES = 65536
+_NO_ROOM = "The server answered, but too many large answers wait for their clients: this one was dropped"
 
 
 class RefusedError(Exception):
@@ -48,6 +49,9 @@ class Outbox:
         self.closed = False
         self.overflown = False
         self.on_overflow: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def put(self, parts: Parts) -> bool:
         """Queue one event; False when the stream is closed or was given up just now."""
@@ -102,8 +106,8 @@ class Call:
     """One request of a client, from its arrival to its answer."""
 
     __slots__ = (
-        "answer", "client", "id", "method", "on_result", "outbox", "outcome", "raw_id", "sse", "started",
-        "subject", "token", "watcher",
+        "answer", "client", "id", "method", "on_result", "outbox", "outcome", "raw_id", "room", "sse",
+        "started", "subject", "token", "watcher",
     )  # fmt: skip
 
     def __init__(self, client: "Client", frame: frames.Frame, started: float, *, sse: bool) -> None:
@@ -122,6 +126,8 @@ class Call:
         self.sse = sse
         """Whether the reply may be an event stream."""
         self.outbox: Outbox | None = None
+        self.room: Callable[[int], bool] | None = None
+        """Asked before a large answer is kept for the client; False when too many are waiting for theirs."""
         self.on_result: Callable[[bool], None] | None = None
         """Called with True when the server answered with a result, with False at any other end."""
         self.watcher: Callable[[], None] | None = None
@@ -130,6 +136,9 @@ class Call:
     def answered(self, line: Line, start: int, end: int, failed: bool) -> None:
         """The server's answer: `line` with the upstream id at [start:end]."""
         if len(line) > JOIN_BYTES:
+            if self.room is not None and not self.room(len(line)):
+                self.refuse(RefusedError(frames.SERVER_ERROR, _NO_ROOM, {"reason": "busy"}), "busy")
+                return
             view = memoryview(line)
             self.finish((view[:start], self.raw_id, view[end:]), "error" if failed else "ok")
         else:
@@ -160,6 +169,10 @@ class Call:
         delivered = self.outbox.put(parts)
         self.wake()
         return delivered
+
+    def deserted(self) -> None:
+        """Its client went away: nothing is sent to it any more, so that others get what concerns them all."""
+        self.sse = False
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Have `watcher` called, at once if there is something to see already."""

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods, revisions
 from mcp_sidecar.core.interests import Interests
-from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket
+from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket, process_mark
 from mcp_sidecar.session.calls import Outbox, RefusedError
 from mcp_sidecar.session.store import Store
 
@@ -23,8 +23,8 @@ class Client:
     """One client's session."""
 
     __slots__ = (
-        "calls", "capabilities", "created_ms", "declared", "ended", "info", "key", "last_used", "missed",
-        "recent", "restored", "revision", "sid", "stream", "subject",
+        "calls", "capabilities", "declared", "ended", "envelope", "info", "key", "last_used", "missed",
+        "process", "recent", "restored", "revision", "sid", "stream", "subject",
     )  # fmt: skip
 
     def __init__(self, sid: str, ticket: Ticket, subject: str, now: float, *, restored: bool) -> None:
@@ -37,7 +37,10 @@ class Client:
         """Capabilities as the client declared them; of a restored session only what its id says."""
         self.info: Any = None
         """How the client names itself, if that is known."""
-        self.created_ms = ticket.created_ms
+        self.envelope: dict[str, bytes] | None = None
+        """The same, as requests to a server without sessions have it."""
+        self.process = ticket.process
+        """Mark of the server process that the session was opened with."""
         self.last_used = now
         self.restored = restored
         self.ended = False
@@ -103,11 +106,14 @@ class Client:
 class Clients:
     """All sessions of this relay."""
 
-    def __init__(self, signer: Signer, store: Store, limit: int, idle_seconds: float) -> None:
+    def __init__(
+        self, signer: Signer, store: Store, limit: int, idle_seconds: float, *, expire: bool = False
+    ) -> None:
         self._signer = signer
         self._store = store
         self._limit = limit
         self._idle = idle_seconds
+        self._expire = expire  # sessions end with the server process
         self._by_sid: dict[str, Client] = {}
         self._by_key: dict[str, Client] = {}
         self._guests: dict[str, Client] = {}
@@ -146,6 +152,7 @@ class Clients:
             & set(methods.CLIENT_CAPABILITIES),
             created_ms=time.time_ns() // 1_000_000,
             random=secrets.token_bytes(RANDOM_BYTES),
+            process=process_mark(self._store.incarnation),
         )
         sid = self._signer.sign(ticket, subject)
         client = Client(sid, ticket, subject, self._loop.time(), restored=False)
@@ -161,12 +168,26 @@ class Clients:
         if client is not None:
             return None
         ticket = self._signer.verify(sid, subject)
-        if ticket is None or self._store.is_ended(ticket.random.hex()):
+        if ticket is None or self._store.is_ended(ticket.random.hex()) or self._outlived(ticket.process):
             return None
         client = self._enter(Client(sid, ticket, subject, self._loop.time(), restored=True))
         log.event("session_restored", session=client.key)
         self.on_restore(client)
         return client
+
+    def of_another_process(self, client: Client) -> bool:
+        """Whether a session was opened with another server process than the one that is initialised now."""
+        return self._store.answer is not None and client.process != process_mark(self._store.incarnation)
+
+    def _outlived(self, process: bytes) -> bool:
+        known = self._expire and self._store.answer is not None
+        return known and process != process_mark(self._store.incarnation)
+
+    def process_changed(self) -> None:
+        """Another process is initialised: where that ends sessions, end those of the one before."""
+        for client in list(self._by_sid.values()) if self._expire else ():
+            if self.of_another_process(client):
+                self.end(client, "server_restarted")
 
     def by_key(self, key: str) -> Client | None:
         """The live session with this key."""

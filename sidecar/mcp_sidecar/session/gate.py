@@ -30,8 +30,12 @@ class Gate:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # in the order they came
         self._loop = asyncio.get_running_loop()
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
 
     def changed(self) -> None:
         """The state of the session changed: everybody who waits looks again."""
@@ -73,8 +77,8 @@ class Gate:
 
     async def _changed(self, seconds: float) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.add(waiter)
+        self._waiting[waiter] = None
         try:
             await asyncio.wait([waiter], timeout=seconds)
         finally:
-            self._waiting.discard(waiter)
+            self._waiting.pop(waiter, None)

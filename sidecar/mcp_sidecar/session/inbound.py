@@ -8,14 +8,14 @@ from mcp_sidecar import log
 from mcp_sidecar.core import attribution, frames, jsontext, lines, methods
 from mcp_sidecar.core.document import cut
 from mcp_sidecar.core.lines import Line, Oversized
-from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.core.toolfilter import ToolFilter
+from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.modern.bridge import Answerer
-from mcp_sidecar.session.shared import Asked, Shared
+from mcp_sidecar.session.shared import MAX_ASKED, Asked, Shared
 
 _NOISE_LOGGED = 20
 _NOISE_SHOWN = 200
-MAX_ASKED = 1000
 
 
 class Inbound:
@@ -53,9 +53,9 @@ class Inbound:
             if repaired is None:
                 return
             frame = repaired
-        if frame.kind is frames.Kind.RESPONSE:
+        if frame.kind is frames.RESPONSE:
             self._response(frame)
-        elif frame.kind is frames.Kind.REQUEST:
+        elif frame.kind is frames.REQUEST:
             self._request(frame)
         else:
             self._notification(frame)
@@ -118,10 +118,6 @@ class Inbound:
         if number is None:
             self._shared.metrics.count("mcp_relay_messages_dropped", "unknown_id")
             return
-        on_answer = self._table.take_own(number)
-        if on_answer is not None:
-            on_answer(frames.message(frame.data))
-            return
         self._answer(number, frame.data, frame.start, frame.end, frame.failed)
 
     def _answer(self, number: int, line: Line, start: int, end: int, failed: bool) -> None:
@@ -133,7 +129,20 @@ class Inbound:
         if call is None:
             self._shared.metrics.count("mcp_relay_messages_dropped", "late_answer")
             return
+        if self._shared.tools is not None and call.method == "tools/list" and not failed:
+            self._answer_list(call, self._shared.tools, line)
+            return
         call.answered(line, start, end, failed)
+
+    def _answer_list(self, call: Call, tools: ToolFilter, line: Line) -> None:
+        """Without the tools that are not for clients; a list that cannot be read is told to nobody."""
+        try:
+            answer = frames.parse(tools.answer(bytes(line)))
+        except (jsontext.JsonError, frames.FrameError) as error:
+            text = f"The server's list of tools cannot be read: {error}"
+            call.refuse(RefusedError(frames.SERVER_ERROR, text), "error")
+            return
+        call.answered(answer.data, answer.start, answer.end, failed=False)
 
     def _request(self, frame: frames.Frame) -> None:
         shared = self._shared
@@ -141,7 +150,7 @@ class Inbound:
             shared.metrics.count("mcp_relay_server_requests", "refused")
             return
         if frame.method == "ping":
-            self._reply(frames.result(frame.raw_id))
+            shared.say(frames.result(frame.raw_id))
             return
         wanted = methods.SERVER_REQUESTS.get(frame.method)
         owner = self._owner()
@@ -150,11 +159,7 @@ class Inbound:
             text = (
                 f"{frame.method} cannot be passed on: no client is known to be concerned and able to answer"
             )
-            self._reply(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
-
-    def _reply(self, frame: bytes) -> None:
-        if not self._shared.send(frame):
-            self._dropped("server_not_reading")
+            shared.say(frames.error(frame.raw_id, frames.METHOD_NOT_FOUND, text))
 
     def _ask(self, owner: Client, frame: frames.Frame) -> bool:
         if len(self._shared.asked) >= MAX_ASKED:
@@ -188,9 +193,10 @@ class Inbound:
     def _progress(self, frame: frames.Frame) -> None:
         number = frames.own_id(frame.params.get("progressToken"))
         call = self._table.get(number) if number is not None else None
-        if call is None or call.token is None:
+        if number is None or call is None or call.token is None:
             self._dropped("progress_without_call")
             return
+        self._table.progressed(number)
         data = jsontext.replace(frame.data, call.token, "params", "progressToken")
         if not call.tell((data,)):
             self._dropped("no_stream")

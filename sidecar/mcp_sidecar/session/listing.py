@@ -106,6 +106,8 @@ class Listing:
             page = result.get("tools") if isinstance(result, dict) else None
             if not isinstance(page, list) or not isinstance(result, dict):
                 raise ListFailedError("The server's answer to tools/list has no list of tools")
+            if self._shared.tools is not None:
+                page = self._shared.tools.listed(page)
             room = MAX_LISTED - found.count
             found.add(page[:room])
             repeated.update(headers.tool_params(page[:room]))

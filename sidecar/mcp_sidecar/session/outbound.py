@@ -179,7 +179,7 @@ class Outbound:
         number = client.calls.get(wanted)
         call = self._table.abandon(number) if number is not None else None
         if call is not None and number is not None:
-            self._shared.send(jsontext.replace(frame.data, b"%d" % number, "params", "requestId"))
+            self._shared.say(jsontext.replace(frame.data, b"%d" % number, "params", "requestId"))
             call.refuse(RefusedError(frames.INTERNAL_ERROR, "Request cancelled"), "cancelled")
         elif wanted not in client.recent:
             self._shared.early.add((client.key, wanted), self._loop.time())
@@ -195,7 +195,7 @@ class Outbound:
         if asked.on_answer is not None:
             asked.on_answer(frame)
         else:
-            self._shared.send(frame.with_id(asked.raw_id))
+            self._shared.say(frame.with_id(asked.raw_id))
 
     def client_ended(self, client: Client, reason: str) -> None:
         """A session is over: its calls, questions and wishes end with it."""
@@ -209,7 +209,7 @@ class Outbound:
             if asked.client is client:
                 del shared.asked[number]
                 if asked.on_answer is None:
-                    shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
+                    shared.say(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
         if shared.interests.has(client.key):
             self.forget(client.key)
             shared.save_interests()
@@ -240,16 +240,14 @@ class Outbound:
             call.refuse(refusal, outcome)
 
     def _tell_cancelled(self, number: int, reason: str) -> None:
-        self._shared.send(
+        self._shared.say(
             frames.notification("notifications/cancelled", {"requestId": number, "reason": reason})
         )
 
-    def _timed_out(self, number: int, call: Call) -> None:
+    def _timed_out(self, number: int, call: Call, seconds: float) -> None:
         settings = self._shared.settings
         what = f"tool '{call.subject}'" if call.method == "tools/call" else f"request '{call.method}'"
-        text = (
-            f"MCP {what} on server '{settings.server_name}' timed out after {settings.call_timeout:g} seconds"
-        )
+        text = f"MCP {what} on server '{settings.server_name}' timed out after {seconds:g} seconds"
         self._tell_cancelled(number, text)
         call.refuse(RefusedError(frames.TIMED_OUT, text), "timeout")
 

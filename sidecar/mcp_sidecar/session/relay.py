@@ -6,9 +6,11 @@ from typing import Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods
+from mcp_sidecar.core.document import Tools
 from mcp_sidecar.core.machine import State
+from mcp_sidecar.core.modern import methods as modern
 from mcp_sidecar.core.sessionid import Signer
-from mcp_sidecar.metrics import Metrics
+from mcp_sidecar.metrics import OTHER, Metrics
 from mcp_sidecar.session.board import Board
 from mcp_sidecar.session.calls import Call, Outbox, RefusedError
 from mcp_sidecar.session.clients import Client, Clients
@@ -22,11 +24,14 @@ from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.session.store import Store
 from mcp_sidecar.session.table import CallTable
 from mcp_sidecar.session.upstream import Upstream
-from mcp_sidecar.settings import Settings
+from mcp_sidecar.settings import EXPIRE, Settings
 
+_COUNTED = frozenset({*methods.REQUESTS, modern.DISCOVER, modern.LISTEN})
 READY_SECONDS = 30.0
 IDLE_CHECK_SECONDS = 15.0
 DRAIN_MARGIN_SECONDS = 0.5
+_NOT_FOUND = 404
+_CONNECTED = State.CONNECTED  # see core/frames.py
 
 
 class Relay:
@@ -35,9 +40,10 @@ class Relay:
     def __init__(self, settings: Settings) -> None:
         store = Store(settings.state_dir)
         signer = Signer(settings.signing_key, settings.server_uid)
-        clients = Clients(signer, store, settings.max_clients, settings.idle_timeout)
+        expire = settings.on_server_restart == EXPIRE
+        clients = Clients(signer, store, settings.max_clients, settings.idle_timeout, expire=expire)
         board = Board(lambda: store.handshakes, lambda: len(clients))
-        table = CallTable(store.starts, settings.call_timeout)
+        table = CallTable(store.starts, settings.call_timeout, settings.max_call)
         self.settings = settings
         self.metrics = Metrics()
         self.shared = Shared(settings, self.metrics, store, table, clients, board)
@@ -56,6 +62,11 @@ class Relay:
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
         self.on_failure: Callable[[], None] = lambda: None
+        self.connections: Callable[[], int] = lambda: 0
+        """Counts the open HTTP connections of clients."""
+        self._tools: Tools | None = None
+        self._tool_names: frozenset[str] = frozenset()
+        self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -75,7 +86,7 @@ class Relay:
     @property
     def connected(self) -> bool:
         """Whether calls can pass now."""
-        return self.upstream.state is State.CONNECTED
+        return self.upstream.state is _CONNECTED
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Answer a client's `initialize` from what the server said; gives the session id and the answer.
@@ -93,19 +104,26 @@ class Relay:
         """The client's session, or None."""
         return self.shared.clients.find(sid, subject)
 
-    def session_gone(self, raw_id: bytes) -> bytes:
-        """The body of the 404 for a session that does not exist (any more)."""
+    def alive(self, client: Client) -> bool:
+        """Whether a session that was found goes on; asking is use, as finding it is."""
+        client.last_used = self._loop.time()
+        return not client.ended
+
+    def session_gone(self) -> RefusedError:
+        """The refusal of a session that does not exist (any more)."""
         data = {
             "reason": "session_not_found",
             "action": "reinitialize_and_replay_once",
             "server_uptime_seconds": int(self.upstream.uptime),
         }
-        return frames.error(raw_id, frames.SERVER_ERROR, "Session not found. Please reinitialize.", data)
+        log.event("session_not_found", serverUptimeSeconds=data["server_uptime_seconds"])
+        text = "Session not found. Please reinitialize."
+        return RefusedError(frames.SERVER_ERROR, text, data, _NOT_FOUND)
 
     @property
     def open(self) -> bool:
         """Whether a call can be started without waiting."""
-        return self.upstream.state is State.CONNECTED and not self.upstream.link.congested
+        return self.upstream.state is _CONNECTED and not self.upstream.link.congested
 
     async def opened(self) -> None:
         """Wait until calls can be started.
@@ -123,15 +141,16 @@ class Relay:
             RefusedError: the request gets an error at once.
 
         """
-        if client.ended:
-            raise RefusedError(frames.SERVER_ERROR, "The session was ended while the call waited")
+        if client.ended:  # while the call waited
+            raise self.session_gone()
+        self.shared.check_tool(frame)
         if self.shared.modern:
             return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
         """Take a client's notification or its answer to a request of the server."""
-        if frame.kind is frames.Kind.RESPONSE:
+        if frame.kind is frames.RESPONSE:
             self.outbound.response(client, frame)
         else:
             self.outbound.notification(client, frame)
@@ -146,15 +165,43 @@ class Relay:
 
     def finished(self, call: Call) -> None:
         """Count a call that was answered."""
-        method = call.method if call.method in methods.REQUESTS else "other"
-        self.metrics.call(method, call.outcome, asyncio.get_running_loop().time() - call.started)
+        method = call.method if call.method in _COUNTED else OTHER
+        tool = self._known(call.subject) if method == "tools/call" else ""
+        self.metrics.call(method, tool, call.outcome, self._loop.time() - call.started)
+
+    def _known(self, tool: str) -> str:
+        """The tool's name if the server has such a tool: clients may call whatever they like."""
+        tools = self.shared.board.facts.tools
+        if tools is not self._tools:
+            self._tools = tools
+            self._tool_names = frozenset(entry["name"] for entry in tools.shown) if tools else frozenset()
+        return tool if tool in self._tool_names else OTHER
 
     def observe(self) -> None:
         """Set the gauges to what is true now."""
         gauge, shared = self.metrics.gauge, self.shared
         gauge("mcp_relay_clients", "Client sessions", {"": len(shared.clients)})
         gauge("mcp_relay_calls_in_flight", "Requests the server has not answered", {"": len(shared.table)})
-        gauge("mcp_relay_handshakes", "Times the server was sent initialize", {"": shared.store.handshakes})
+        gauge("mcp_relay_calls_waiting", "Requests that wait for the server", {"": len(self.upstream.gate)})
+        streams = [client.stream for client in shared.clients if client.stream is not None]
+        gauge("mcp_relay_streams", "Open streams of client sessions", {"": len(streams)})
+        queued = sum(len(stream) for stream in streams) + sum(
+            len(call.outbox or ()) for _, call in shared.table.calls()
+        )
+        gauge("mcp_relay_events_queued", "Events that wait for their clients", {"": queued})
+        gauge(
+            "mcp_relay_server_requests_open",
+            "Requests of the server that wait for a client",
+            {"": len(shared.asked)},
+        )
+        gauge(
+            "mcp_relay_upstream_backlog",
+            "Messages that wait for the server",
+            {"": len(self.upstream.backlog)},
+        )
+        gauge("mcp_relay_http_connections", "Connections of clients", {"": self.connections()})
+        events = self.metrics.counters["mcp_relay_upstream_events"]
+        events["handshake"], events["relay_start"] = shared.store.handshakes, shared.store.starts
         states = {state.value: float(state is self.upstream.state) for state in State}
         gauge("mcp_relay_upstream_state", "1 for the state of the session with the server", states)
 
@@ -164,8 +211,7 @@ class Relay:
 
     def _client_restored(self, client: Client) -> None:
         """A session from before this process: what the client knows of the server may be out of date."""
-        process = self.shared.board.facts.process
-        if process is not None and client.created_ms / 1000 < process.start_time:
+        if self.shared.clients.of_another_process(client):
             for method in methods.list_changed(self.shared.capabilities):
                 client.list_changed(method, frames.notification(method))
 

@@ -4,17 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_sidecar.core import frames, handshake
+from mcp_sidecar.core import frames, handshake, toolfilter
 from mcp_sidecar.core.cancels import EarlyCancels
 from mcp_sidecar.core.interests import Interests
 from mcp_sidecar.core.modern import envelope
 from mcp_sidecar.core.modern.headers import Param
+from mcp_sidecar.core.toolfilter import ToolFilter
 from mcp_sidecar.metrics import Metrics
 from mcp_sidecar.session.board import Board
+from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.clients import Client, Clients
 from mcp_sidecar.session.store import Store
 from mcp_sidecar.session.table import CallTable
 from mcp_sidecar.settings import Settings
+
+MAX_ASKED = 1000
+"""Requests of the server that clients have not answered."""
 
 
 @dataclass(slots=True)
@@ -39,6 +44,8 @@ class Shared:
     clients: Clients
     board: Board
     send: Callable[[bytes], bool] = lambda _frame: False
+    say: Callable[[bytes], None] = lambda _frame: None
+    """Writes a frame that must not get lost: it waits while the connection is made again."""
     interests: Interests = field(default_factory=Interests)
     early: EarlyCancels = field(default_factory=EarlyCancels)
     asked: dict[int, Asked] = field(default_factory=dict)
@@ -53,6 +60,29 @@ class Shared:
     """Whether the server has no sessions (revision 2026-07-28)."""
     tool_params: dict[str, tuple[Param, ...]] = field(default_factory=dict)
     """By tool: arguments that requests repeat in HTTP headers."""
+
+    tools: ToolFilter | None = None
+    """Which tools clients may see and call; None: all."""
+    parse: Callable[[bytes], frames.Frame] = frames.parse
+    """Understands the frames of clients."""
+
+    def __post_init__(self) -> None:
+        chosen = self.settings
+        if chosen.tools_allow or chosen.tools_deny:
+            self.tools = ToolFilter(chosen.tools_allow, chosen.tools_deny)
+            self.parse = toolfilter.parse
+
+    def check_tool(self, frame: frames.Frame) -> None:
+        """Let a client's request pass, unless it is for a tool that is not for clients.
+
+        Raises:
+            RefusedError: it is.
+
+        """
+        refusal = None if self.tools is None else self.tools.refusal(frame)
+        if refusal is not None:
+            self.metrics.count("mcp_relay_requests_refused", "tool")
+            raise RefusedError(frames.INVALID_PARAMS, refusal)
 
     def asking(self, number: int, method: str, params: dict[str, Any]) -> bytes:
         """A request of the relay's own, as the server wants it."""

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mcp_sidecar.core import frames
 from mcp_sidecar.core.deadlines import Deadlines
 from mcp_sidecar.session.calls import Call
 from mcp_sidecar.session.clients import Client
@@ -17,7 +18,6 @@ QUIET_SECONDS = 15.0
 # A server that was told of a cancellation does not answer any more, so the end of its work is not seen: long
 # enough to let it stop, short enough not to hold up the others.
 ABANDONED_SECONDS = 10.0
-_START_SHIFT = 32
 
 OnAnswer = Callable[[dict[str, Any] | None], None]
 """Takes the parsed answer to a request of the relay's own; None: the process is gone."""
@@ -26,17 +26,21 @@ OnAnswer = Callable[[dict[str, Any] | None], None]
 class CallTable:
     """Entries by upstream id, with one timer for all their deadlines."""
 
-    def __init__(self, starts: int, call_timeout: float) -> None:
-        self._next = starts << _START_SHIFT
+    def __init__(self, starts: int, call_timeout: float, max_call: float = 0.0) -> None:
+        self._next = starts * frames.FIRST_OWN_ID
         self._calls: dict[int, Call] = {}
         self._own: dict[int, OnAnswer] = {}
         self._abandoned: dict[int, Client] = {}
         self._limits = Deadlines[int](call_timeout)
+        # Progress moves the limit of a call, but not this one.
+        self._hard = Deadlines[int](max_call) if max_call > call_timeout else None
         self._quiet = Deadlines[int](min(QUIET_SECONDS, call_timeout))
         self._memory = Deadlines[int](ABANDONED_SECONDS)
+        self._first_delay = min(QUIET_SECONDS, call_timeout)
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self.on_timeout: Callable[[int, Call], None] = lambda _number, _call: None
+        self.on_timeout: Callable[[int, Call, float], None] = lambda _number, _call, _seconds: None
+        """Takes a call that was given up, and the limit that passed."""
         self.on_quiet: Callable[[Call], None] = lambda _call: None
         self._emptied: asyncio.Event | None = None
 
@@ -49,14 +53,19 @@ class CallTable:
         return self._next
 
     def add(self, number: int, call: Call) -> None:
-        """Enter a client's call; its limit and its quiet time begin."""
+        """Enter a client's call; its limit and its quiet time began when it started."""
         self._calls[number] = call
         call.client.calls[call.id] = number
-        now = self._loop.time()
-        self._limits.add(number, now)
-        self._quiet.add(number, now)
-        if self._timer is None:
-            self._arm()
+        self._limits.add(number, call.started)
+        self._quiet.add(number, call.started)
+        if self._hard is not None:
+            self._hard.add(number, call.started)
+        self._wake_by(call.started + self._first_delay)
+
+    def progressed(self, number: int) -> None:
+        """The server reported progress with an open call: where that extends calls, its limit starts anew."""
+        if self._hard is not None:
+            self._limits.add(number, self._loop.time())
 
     def add_own(self, number: int, on_answer: OnAnswer) -> None:
         """Enter a request of the relay's own. It has no limit here."""
@@ -87,20 +96,33 @@ class CallTable:
             return None
         self._leave(number, call)
         self._abandoned[number] = call.client
-        self._memory.add(number, self._loop.time())
-        if self._timer is None:
-            self._arm()
+        now = self._loop.time()
+        self._memory.add(number, now)
+        self._wake_by(now + ABANDONED_SECONDS)
         return call
+
+    def again(self, number: int, call: Call) -> None:
+        """Enter a call that takes one more request; its limit begins anew."""
+        self._calls[number] = call
+        call.client.calls[call.id] = number
+        now = self._loop.time()
+        self._limits.add(number, now)
+        if self._hard is not None:
+            self._hard.add(number, now)
+        self._quiet.add(number, now)
+        self._wake_by(now + self._first_delay)
 
     def exchange(self, number: int, call: Call) -> None:
         """Let another call of the same client take the place of an open one; its limit begins anew."""
         old = self._calls.pop(number)
         old.client.calls.pop(old.id, None)
-        self.add(number, call)
+        self.again(number, call)
 
     def unlimit(self, number: int) -> None:
         """Let an open call last as long as it likes."""
         self._limits.discard(number)
+        if self._hard is not None:
+            self._hard.discard(number)
 
     def _leave(self, number: int, call: Call) -> None:
         self._limits.discard(number)
@@ -140,22 +162,28 @@ class CallTable:
                 return False
         return True
 
+    def _wake_by(self, at: float) -> None:
+        """Have the timer go off at that time at the latest."""
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._tick)
+
     def _arm(self) -> None:
-        due = [
-            at
-            for at in (self._limits.next_at(), self._quiet.next_at(), self._memory.next_at())
-            if at is not None
-        ]
+        lists = (self._limits, self._quiet, self._memory, self._hard)
+        due = [at for each in lists if each is not None and (at := each.next_at()) is not None]
         self._timer = self._loop.call_at(min(due), self._tick) if due else None
 
     def _tick(self) -> None:
         now = self._loop.time()
         for number in self._quiet.expire(now):
             self.on_quiet(self._calls[number])
-        for number in self._limits.expire(now):
-            call = self.abandon(number)
-            if call is not None:
-                self.on_timeout(number, call)
+        for limits in (self._limits, self._hard):
+            for number in limits.expire(now) if limits is not None else ():
+                call = self.abandon(number)
+                if call is not None and limits is not None:
+                    self.on_timeout(number, call, limits.delay)
         for number in self._memory.expire(now):
             self._abandoned.pop(number, None)
         self._arm()

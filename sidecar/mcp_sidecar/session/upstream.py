@@ -14,6 +14,7 @@ from mcp_sidecar.core.document import Problem, Process
 from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.core.machine import IllegalInputError, Input, Machine, State
 from mcp_sidecar.core.outage import Outage
+from mcp_sidecar.session.backlog import Backlog
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.gate import Gate
 from mcp_sidecar.session.inbound import Inbound
@@ -49,6 +50,7 @@ class Upstream:
         """Incarnation of the process that closed its input or output: it can never answer again."""
         self._mute_reason = ""
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
+        self.backlog = Backlog(self._write)
         self.masker = Masker(self.link.control)
         self.listing = Listing(shared, self.masker, self._tools_read)
         self.gate = Gate(self)
@@ -57,7 +59,8 @@ class Upstream:
         """A server without sessions can be used."""
         inbound.on_tools_changed = self._tools_changed
         inbound.on_noise = self._noise
-        shared.send = self._send
+        shared.send, shared.say = self._send, self._say
+        self._bytes = shared.metrics.counters["mcp_relay_upstream_bytes"]
 
     @property
     def state(self) -> State:
@@ -77,16 +80,25 @@ class Upstream:
         return bool(self._mute) and process is not None and process.incarnation == self._mute
 
     def _send(self, frame: bytes) -> bool:
+        if self.backlog.waiting:
+            self.backlog.flush()
+        return self._write(frame)
+
+    def _write(self, frame: bytes) -> bool:
         if (self._mute and self.muted) or not self.link.write(frame):
             return False
-        self.shared.metrics.count("mcp_relay_upstream_bytes", "in", len(frame))
+        self._bytes["in"] += len(frame)
         return True
+
+    def _say(self, frame: bytes) -> None:
+        if not self._send(frame) and not self.backlog.add(frame):
+            self.shared.metrics.count("mcp_relay_messages_dropped", "server_not_reading")
 
     # What the link reports.
 
     def line(self, line: Line) -> None:
         """A line of the server."""
-        self.shared.metrics.count("mcp_relay_upstream_bytes", "out", len(line))
+        self._bytes["out"] += len(line)
         self._inbound.line(line)
 
     def oversized(self, line: Oversized) -> None:
@@ -121,6 +133,7 @@ class Upstream:
     def lost(self) -> None:
         """The connection to the launcher broke."""
         self.masker.lost()
+        self.shared.metrics.count("mcp_relay_upstream_events", "connection_lost")
         text = "The connection to the server's launcher broke; connecting again"
         self._lose(Problem("Transport", "ConnectionLost", text))
 
@@ -139,6 +152,8 @@ class Upstream:
         log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self.shared.board.update(process=process)
+            if process.incarnation == store.incarnation:
+                self.backlog.flush()
         elif closed:
             self._meet_mute(process, closed)
         elif process.incarnation != store.incarnation:
@@ -203,7 +218,8 @@ class Upstream:
         self._deadline = None
         seconds = self.shared.settings.startup_timeout
         known = self.shared.board.facts.error
-        text = f"The server has not answered initialize within {seconds:g} seconds of its start"
+        asked = self.shared.store.asked
+        text = f"The server has not answered {asked} within {seconds:g} seconds of its start"
         text += f". {known.message}" if known else ""
         log.event("startup_timeout", logging.WARNING, seconds=seconds)
         self.shared.board.update(error=Problem("Initialize", "StartupTimeout", text))
@@ -224,6 +240,7 @@ class Upstream:
             self.masker.ask([problem.message], lambda found: self._refused(incarnation, problem, found))
             return
         store.finish(read.answer, time.time())
+        self.shared.clients.process_changed()
         self._ready(read.answer, store.since, adopted=False)
         self._outage.over()
         self._outbound.replay_interests()
@@ -250,6 +267,8 @@ class Upstream:
             self.on_modern()
         else:
             self._send(frames.notification("notifications/initialized"))
+        if adopted:
+            self.backlog.flush()
         shared.board.hold()
         self._loop.call_later(HOLD_SECONDS, shared.board.release)
         self._move(Input.READY, error=None, session=known or document.nameless(session))
@@ -291,6 +310,7 @@ class Upstream:
         self._unwatch_start()
         self.listing.stop()
         initialised = self.shared.store.answer is not None
+        self.shared.metrics.count("mcp_relay_upstream_events", "exit")
         log.event("server_exited", exitCode=ended.exit_code, signal=ended.signal, reason=ended.reason)
         problem = document.process_problem(ended, initialised)
         self._move(Input.EXITED, exit=ended, error=problem, session=None, tools=None)
@@ -353,6 +373,7 @@ class Upstream:
         """Answer all open calls: what became of them nobody knows."""
         name = self.shared.settings.server_name
         self.shared.asked.clear()
+        self.backlog.clear()
         for call in self.shared.table.clear():
             text = f"MCP server '{name}' did not answer: {why}. Whether the call had an effect is unknown"
             data = {"reason": "server_gone", "outcome": "unknown"}

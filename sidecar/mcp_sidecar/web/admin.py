@@ -1,5 +1,6 @@
 """The port for the operator and the kubelet: health, readiness, metrics, status, reconnect."""
 
+import asyncio
 from urllib.parse import parse_qs
 
 from mcp_relay_api import paths
@@ -10,9 +11,11 @@ from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web.exchange import Exchange
 
 MAX_WAIT_SECONDS = 300.0
+MIN_BEAT_SECONDS = 0.1
 _GET, _POST = b"GET", b"POST"
 _STATUS = paths.STATUS_PATH.encode()
 _RECONNECT = paths.RECONNECT_PATH.encode()
+_JSON = [(b"content-type", b"application/json")]
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="admin"')]
 
 
@@ -71,18 +74,37 @@ class Admin:
         try:
             after = int(query["after"][0]) if "after" in query else None
             wait = min(MAX_WAIT_SECONDS, max(0.0, float(query.get("wait", ["0"])[0])))
+            beat = max(MIN_BEAT_SECONDS, float(query["beat"][0])) if "beat" in query else wait
         except ValueError:
-            exchange.reply(Reply(400, b'{"error":"after is an integer, wait a number of seconds"}'))
+            exchange.reply(
+                Reply(400, b'{"error":"after is an integer, wait and beat are numbers of seconds"}')
+            )
             return
         instance = query.get("instance", [None])[0]
-        exchange.spawn(self._changed(exchange, after, instance, wait))
+        exchange.spawn(self._changed(exchange, after, instance, wait, beat))
 
     async def _changed(
-        self, exchange: Exchange, after: int | None, instance: str | None, wait: float
+        self, exchange: Exchange, after: int | None, instance: str | None, wait: float, beat: float
     ) -> None:
-        board = self._relay.shared.board
-        await board.wait(after, instance, wait)
-        exchange.reply(Reply(200, board.document()))
+        """Reply when something changed or `wait` is over.
+
+        Every `beat` seconds until then an empty line, with which JSON may begin, says that the relay lives.
+        """
+        board, clock = self._relay.shared.board, asyncio.get_running_loop().time
+        end = clock() + wait
+        begun = False
+        while not await board.wait(after, instance, min(beat, end - clock())) and clock() < end:
+            if exchange.gone:
+                return
+            if not begun:
+                exchange.open(_JSON)
+                begun = True
+            exchange.send(b"\n")
+        if not begun:
+            exchange.reply(Reply(200, board.document()))
+            return
+        exchange.send(board.document())
+        exchange.end()
 
     def _reconnect(self, exchange: Exchange) -> None:
         self._relay.upstream.link.reconnect()

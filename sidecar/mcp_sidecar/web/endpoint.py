@@ -6,7 +6,7 @@ from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.core.machine import State
-from mcp_sidecar.core.modern import envelope
+from mcp_sidecar.core.modern import envelope, errors
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
@@ -14,7 +14,7 @@ from mcp_sidecar.web import replies, streams
 from mcp_sidecar.web.exchange import Exchange
 from mcp_sidecar.web.stateless import StatelessEndpoint
 
-_ALLOW = [(b"allow", b"GET, POST, DELETE")]
+_FIELDS = {405: [(b"allow", b"GET, POST, DELETE")], 503: [(b"retry-after", b"1")]}
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="mcp"')]
 _UNAUTHORIZED = b'{"error":"Unauthorized"}'
 _CACHE = 512
@@ -110,7 +110,7 @@ class Endpoint:
         if status == 401:
             return Reply(401, _UNAUTHORIZED, _CHALLENGE)
         body = frames.error(frames.NULL, frames.SERVER_ERROR, text)
-        return Reply(status, body, _ALLOW if status == 405 else ())
+        return Reply(status, body, _FIELDS.get(status, ()))
 
     # With the body.
 
@@ -129,8 +129,16 @@ class Endpoint:
 
     def _client(self, exchange: Exchange, raw_id: bytes) -> Client | None:
         """The session the request belongs to; None: the reply was an error."""
-        sid = exchange.head.headers.get(b"mcp-session-id")
+        head = exchange.head
+        if isinstance(head.memo, Client) and self._relay.alive(head.memo):
+            return head.memo
+        sid = head.headers.get(b"mcp-session-id")
         if sid is None:
+            if envelope.VERSION_KEY.encode() in exchange.body:
+                self._relay.metrics.count("mcp_relay_requests_refused", "answered_by_relay")
+                text = "Header mismatch: MCP-Protocol-Version is missing"
+                exchange.reply(Reply(400, frames.error(raw_id, errors.HEADER_MISMATCH, text)))
+                return None
             text = "Bad request: the header Mcp-Session-Id is missing"
             exchange.reply(self.problem(400, "no_session", text))
             return None
@@ -141,7 +149,9 @@ class Endpoint:
             return None
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
-            exchange.reply(Reply(404, self._relay.session_gone(raw_id)))
+            gone = self._relay.session_gone()
+            exchange.reply(Reply(gone.status, gone.body(raw_id)))
+        head.memo = client
         return client
 
     def _post(self, exchange: Exchange) -> None:
@@ -150,14 +160,14 @@ class Endpoint:
             self._stateless.post(exchange)
             return
         try:
-            frame = frames.parse(exchange.body)
+            frame = self._relay.shared.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))
             return
-        is_request = frame.kind is frames.Kind.REQUEST
+        is_request = frame.kind is frames.REQUEST
         if is_request and frame.method == "initialize":
-            exchange.spawn(self._initialize(exchange, frame))
+            exchange.defer(self._initialize(exchange, frame))
             return
         client = self._client(exchange, frame.raw_id if is_request else frames.NULL)
         if client is None:
@@ -168,7 +178,7 @@ class Endpoint:
         elif self._relay.open:
             self._call(exchange, client, frame)
         else:
-            exchange.spawn(self._call_when_open(exchange, client, frame))
+            exchange.defer(self._call_when_open(exchange, client, frame))
 
     async def _call_when_open(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
         try:
@@ -185,7 +195,11 @@ class Endpoint:
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
+        exchange.on_gone = call.deserted
+        if exchange.gone:
+            call.deserted()
         json = access.JSON in kinds
+        call.room = exchange.take_reply
         call.watch(lambda: self._reply(exchange, call, json=json))
 
     def _refuse(self, exchange: Exchange, refusal: RefusedError, frame: frames.Frame) -> None:

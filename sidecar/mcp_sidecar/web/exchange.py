@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from mcp_sidecar.core import httptext
 from mcp_sidecar.core.httptext import Field, Head, Reply
+from mcp_sidecar.core.room import Room
 
 Data = bytes | memoryview
 
@@ -31,6 +32,11 @@ class Application(Protocol):
 class Wire(Protocol):
     """What an exchange needs of its connection."""
 
+    bodies: Room
+    """Room for the bodies of requests that are being read or wait."""
+    replies: Room
+    """Room for large replies that clients have not taken yet."""
+
     def write(self, data: Data) -> None:
         """Send bytes; nothing happens when the client is gone."""
 
@@ -51,13 +57,16 @@ class Exchange:
     """One request, from its head to the end of its reply. Replies of one connection go out in order."""
 
     __slots__ = (
-        "_chunked", "_held", "_wire", "body", "gone", "head", "keep_alive", "on_gone", "refusal",
+        "_body_size", "_chunked", "_deferred", "_held", "_reply_size", "_wire", "body", "gone", "head",
+        "keep_alive", "on_gone", "refusal",
     )  # fmt: skip
 
     def __init__(self, wire: Wire, head: Head, *, keep_alive: bool) -> None:
         self._wire = wire
         self._held = b""
         self._chunked = False
+        self._body_size = self._reply_size = 0
+        self._deferred = False
         self.head = head
         self.body = b""
         self.refusal: Reply | None = None
@@ -72,6 +81,55 @@ class Exchange:
     def abort(self) -> None:
         """Cut the connection."""
         self._wire.abort()
+
+    # What it takes of the memory for all.
+
+    def take_body(self, size: int) -> bool:
+        """Have room for so many bytes (more) of the body; False when there is none."""
+        if not self._wire.bodies.take(size):
+            return False
+        self._body_size += size
+        return True
+
+    def keep_body(self) -> bool:
+        """Have room for a body that came in one piece, now that it has to wait; False when there is none."""
+        return self._body_size > 0 or not self.body or self.take_body(len(self.body))
+
+    def drop_body(self) -> None:
+        """The body is not needed any more."""
+        if self._deferred:
+            return
+        self.body = b""
+        if self._body_size:
+            self._wire.bodies.give(self._body_size)
+            self._body_size = 0
+
+    def take_reply(self, size: int) -> bool:
+        """Have room for a large reply until the client has it or is gone; False when there is none."""
+        if self.gone:
+            return True
+        if not self._wire.replies.take(size):
+            return False
+        self._reply_size += size
+        return True
+
+    def drop_reply(self) -> None:
+        """The reply is with the client, or lost."""
+        if self._reply_size:
+            self._wire.replies.give(self._reply_size)
+            self._reply_size = 0
+
+    def defer(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on in a task that still needs the body, or what was made of it."""
+        self._deferred = True
+        self._wire.spawn(self._with_body(work))
+
+    async def _with_body(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._deferred = False
+            self.drop_body()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Answer in a task; it ends with the server at the latest."""

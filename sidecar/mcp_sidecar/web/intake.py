@@ -23,8 +23,11 @@ REQUEST_SECONDS = 300.0
 """Time for a whole request, however steadily it trickles in."""
 
 _NOBODY = Head(b"", b"", b"", {})
+_NO_PARSER = HttpRequestParser(object())
 _SPACE = b" \t"
 _HEAD_END = b"\r\n\r\n"
+_KNOWN_BYTES = 4096
+"""A head above this size is not kept to know the next one by: there may be thousands of connections."""
 
 
 class Sink(Wire, Protocol):
@@ -40,6 +43,12 @@ class Sink(Wire, Protocol):
     def defect(self, error: BaseException | None) -> None:
         """A request met a defect of the relay."""
 
+    def unfinished(self) -> None:
+        """The head of a request came in part."""
+
+    def passed(self) -> None:
+        """The head of a request was found good."""
+
 
 class Phase(Enum):
     """What of a request is on its way."""
@@ -49,13 +58,16 @@ class Phase(Enum):
     BODY = "body"
 
 
+_NONE, _HEAD, _BODY = Phase  # see core/frames.py
+
+
 class Intake:
     """Reads the requests of one connection. The parser calls back from within `feed`."""
 
     __slots__ = (
-        "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size", "_headers",
-        "_known", "_loop", "_moved", "_parser", "_passed", "_plain", "_sink", "_unfinished", "_url", "deaf",
-        "phase",
+        "__weakref__", "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size",
+        "_headers", "_known_head", "_known_size", "_known_text", "_loop", "_moved", "_parser", "_passed",
+        "_plain", "_sink", "_unfinished", "_url", "deaf", "phase",
     )  # fmt: skip
 
     def __init__(self, sink: Sink, application: Application, loop: asyncio.AbstractEventLoop) -> None:
@@ -63,7 +75,7 @@ class Intake:
         self._application = application
         self._loop = loop
         self._parser = HttpRequestParser(self)
-        self.phase = Phase.NONE
+        self.phase = _NONE
         self.deaf = False
         """Whatever else comes is not read any more."""
         self._began = self._moved = 0.0
@@ -76,36 +88,36 @@ class Intake:
         self._body: list[bytes] = []
         self._body_size = 0
         self._passed: Head | None = None  # a head that passed in the piece that is being parsed
-        self._known: tuple[bytes, Head] | None = None
+        self._known_head, self._known_text = _NOBODY, b""  # the head that passed last, and its text
+        self._known_size = -1  # of the text with the body that it announces; -1: there is none
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the client."""
-        known, first = self._known, self.phase is Phase.NONE
-        if known is not None and first and not self.deaf and data.startswith(known[0]):
+        first = self.phase is _NONE
+        if len(data) == self._known_size and first and not self.deaf and data.startswith(self._known_text):
             # To the byte the head that passed before, with the whole body: nothing about it is decided anew.
-            body = data[len(known[0]) :]
-            if len(body) == known[1].length:
-                exchange = Exchange(self._sink, known[1], keep_alive=True)
-                exchange.body = body
-                self._sink.enter(exchange)
-                return
+            exchange = Exchange(self._sink, self._known_head, keep_alive=True)
+            exchange.body = data[len(self._known_text) :]
+            self._sink.enter(exchange)
+            return
         rest = data
         while rest and not self.deaf:
             rest = self._parse(rest)
         if first and self._passed is not None:
             self._remember(data, self._passed)
         self._passed = None
-        if self.phase is Phase.HEAD:
+        if self.phase is _HEAD:
             # A header is reported when it is whole, so one without end has to be noticed here.
             self._unfinished = self._unfinished + len(data) if self._unfinished >= 0 else 0
+            self._sink.unfinished()
             if self._unfinished > httptext.MAX_HEAD_BYTES:
                 self._too_much_head()
 
     def overdue(self, now: float) -> bool:
         """Whether the request that is on its way comes too slowly."""
-        if self.phase is Phase.NONE or self.deaf:
+        if self.phase is _NONE or self.deaf:
             return False
-        limit = HEAD_SECONDS if self.phase is Phase.HEAD else REQUEST_SECONDS
+        limit = HEAD_SECONDS if self.phase is _HEAD else REQUEST_SECONDS
         return now - self._began > limit or now - self._moved > BODY_SECONDS
 
     def wait_anew(self) -> None:
@@ -115,8 +127,10 @@ class Intake:
     def _remember(self, data: bytes, head: Head) -> None:
         """Keep the text of a head that passed, if `data` is exactly its request."""
         end = data.find(_HEAD_END) + len(_HEAD_END)
+        if end > _KNOWN_BYTES:
+            return
         if end + (head.length or 0) == len(data):  # with more than one request it would not add up
-            self._known = (data[:end], head)
+            self._known_head, self._known_text, self._known_size = head, data[:end], len(data)
 
     def _parse(self, data: bytes) -> bytes:
         """Parse; gives what is left to parse after a request that offered another protocol."""
@@ -151,7 +165,7 @@ class Intake:
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self.phase = Phase.HEAD
+        self.phase = _HEAD
         self._began = self._moved = self._loop.time()
         self._url = b""
         self._headers = {}
@@ -171,7 +185,7 @@ class Intake:
         self._head_size += len(name) + len(value)
         if self._fields > httptext.MAX_HEADERS or self._head_size > httptext.MAX_HEAD_BYTES:
             self._too_much_head()
-        elif self.phase is Phase.HEAD and not self.deaf:
+        elif self.phase is _HEAD and not self.deaf:
             name, value = name.lower(), value.rstrip(_SPACE)  # the parser leaves that at the end
             if name not in self._headers:
                 self._headers[name] = value
@@ -192,7 +206,7 @@ class Intake:
         except HeadError as error:
             self.refuse(error.status, "malformed", str(error))
             return
-        self.phase = Phase.BODY
+        self.phase = _BODY
         keep_alive = not head.http10 and parser.should_keep_alive()
         self._exchange = Exchange(self._sink, head, keep_alive=keep_alive)
         self._judge(self._exchange)
@@ -204,8 +218,12 @@ class Intake:
         if exchange.refusal is not None:
             if head.awaits_continue or length is None or length > httptext.SKIPPED_BYTES:
                 self._end_with(exchange)
-        elif length is not None and length > self._application.body_limit:
+            return
+        self._sink.passed()
+        if length is not None and length > self._application.body_limit:
             self._too_large()
+        elif length and not exchange.take_body(length):
+            self._no_room()
         elif head.awaits_continue:
             if length != 0 and self._sink.idle:
                 self._sink.write(httptext.CONTINUE)
@@ -218,19 +236,24 @@ class Intake:
             return
         self._moved = self._loop.time()
         self._body_size += len(part)
-        if self._exchange is not None and self._exchange.refusal is None:
+        exchange = self._exchange
+        if exchange is None or exchange.refusal is not None:
+            return
+        if self._body_size > self._application.body_limit:
+            self._too_large()
+        elif exchange.head.length is None and not exchange.take_body(len(part)):
+            self._no_room()
+        else:
             self._body.append(part)
-            if self._body_size > self._application.body_limit:
-                self._too_large()
 
     def on_message_complete(self) -> None:
         """A request is complete."""
         exchange, self._exchange = self._exchange, None
         if self.deaf or exchange is None or not self._plain:
             return
-        self.phase = Phase.NONE
-        body, self._body = self._body, []
-        exchange.body = body[0] if len(body) == 1 else b"".join(body)
+        self.phase = _NONE
+        exchange.body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body = []
         if not exchange.keep_alive:
             self.deaf = True
         self._sink.enter(exchange)
@@ -252,10 +275,26 @@ class Intake:
         limit = self._application.body_limit
         self.refuse(413, "too_large", f"Content too large: a message may have {limit} bytes")
 
+    def _no_room(self) -> None:
+        self.refuse(503, "busy", "Service unavailable: too many large requests at once, try again later")
+
+    def forget(self) -> None:
+        """The client is gone: what came of a request is dropped, and nothing refers to the connection."""
+        self.deaf = True
+        self._headers, self._body = {}, []
+        self._known_head, self._known_text, self._known_size = _NOBODY, b"", -1
+        if self._exchange is not None:
+            self._exchange.drop_body()
+            self._exchange = None
+        # Left to the collector of cycles, the connections of a flood would stay for long.
+        self._parser = _NO_PARSER
+        del self._sink
+
     def _end_with(self, exchange: Exchange) -> None:
         self._exchange = None
         self._body = []
-        self.phase = Phase.NONE
+        exchange.drop_body()
+        self.phase = _NONE
         self.deaf = True
         exchange.keep_alive = False
         self._sink.enter(exchange)

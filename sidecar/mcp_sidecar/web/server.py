@@ -16,7 +16,7 @@ class Server:
     """Serves one application on one socket until it is told to stop."""
 
     def __init__(self, application: Application, listener: socket.socket, grace_seconds: float) -> None:
-        self._site = Site(application)
+        self.site = Site(application)
         self._listener = listener
         self._grace = grace_seconds
         self._quit = asyncio.Event()
@@ -40,19 +40,19 @@ class Server:
     def _connect(self) -> Connection:
         if self._checking is None:
             self._checking = self._loop.call_later(CHECK_SECONDS, self._check)
-        return Connection(self._site, self._loop)
+        return Connection(self.site, self._loop)
 
     def _check(self) -> None:
         """Look at every connection; with none there is nothing to wake up for."""
         now = self._loop.time()
-        for connection in list(self._site.connections):
+        for connection in list(self.site.connections):
             connection.check(now)
-        again = bool(self._site.connections)
+        again = bool(self.site.connections)
         self._checking = self._loop.call_later(CHECK_SECONDS, self._check) if again else None
 
     async def _shut_down(self) -> None:
         """Let replies finish for a moment, then cut what is left."""
-        site = self._site
+        site = self.site
         site.closing = True
         for connection in list(site.connections):
             connection.end()

@@ -38,7 +38,7 @@ class StatelessEndpoint:
         """Serve one message."""
         version = exchange.head.headers.get(b"mcp-protocol-version", b"")
         try:
-            frame = frames.parse(exchange.body)
+            frame = self._relay.shared.parse(exchange.body)
         except frames.FrameError as error:
             self._count("invalid")
             reply = frames.error(error.raw_id, error.code, str(error))
@@ -46,9 +46,9 @@ class StatelessEndpoint:
             return
         if version not in _REVISIONS and not envelope.is_modern(frame.params):
             exchange.reply(self._foreign(version))
-        elif frame.kind is frames.Kind.REQUEST:
+        elif frame.kind is frames.REQUEST:
             self._request(exchange, frame)
-        elif frame.kind is frames.Kind.NOTIFICATION:
+        elif frame.kind is frames.NOTIFICATION:
             self._relay.stateless.notification(frame)
             exchange.reply(_ACCEPTED)
         else:
@@ -71,7 +71,7 @@ class StatelessEndpoint:
         if self._relay.open:
             self._call(exchange, frame, said, kinds)
         else:
-            exchange.spawn(self._call_when_open(exchange, frame, said, kinds))
+            exchange.defer(self._call_when_open(exchange, frame, said, kinds))
 
     async def _call_when_open(
         self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
@@ -98,6 +98,7 @@ class StatelessEndpoint:
         # To close the connection is the way to cancel.
         exchange.on_gone = lambda: self._relay.stateless.gone(call)
         json = access.JSON in kinds
+        call.room = exchange.take_reply
         call.watch(lambda: self._reply(exchange, call, json=json))
 
     def _reply(self, exchange: Exchange, call: ModernCall, *, json: bool) -> None:

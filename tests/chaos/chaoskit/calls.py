@@ -70,6 +70,8 @@ class Judgement:
     outcomes: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     """How often each text came, cut, by server."""
+    failed: list[Call] = field(default_factory=list)
+    """Every call that was not answered."""
     complaints: list[str] = field(default_factory=list)
 
     def say(self, call: Call, text: str) -> None:
@@ -87,7 +89,8 @@ def judge(calls: Iterable[Call], journal: Iterable[str]) -> Judgement:
         known.add(call.token)
         found.calls += 1
         found.outcomes[call.outcome.value] += 1
-        if call.detail:
+        if call.outcome is not Outcome.ANSWERED:
+            found.failed.append(call)
             found.errors[f"{call.server}: {call.outcome}: {call.detail[:MAX_DETAIL]}"] += 1
         found.longest = max(found.longest, call.ended - call.sent)
         if call.outcome is Outcome.LOST:

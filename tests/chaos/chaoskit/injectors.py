@@ -17,7 +17,7 @@ from chaoskit.world import Json, Target, World, child_of, pid_of, secret_of
 from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.leanmcp import HttpError, RpcError
-from clusterkit.servers import status
+from clusterkit.servers import condition
 from devcluster import layout
 
 Injector = Callable[[World, Target], Awaitable[float]]
@@ -199,9 +199,9 @@ async def remove_image(world: World, target: Target) -> float:
     try:
         await kill_process(world, target)
         await target.server.until(
-            lambda item: status(item, "error", "phase") == "ImagePull",
+            lambda item: condition(item, "Ready").get("reason") == "ImagePullFailed",
             within=30,
-            what="error phase ImagePull",
+            what="reason ImagePullFailed",
         )
     finally:
         await asyncio.to_thread(node.tag_image, keep, target.image)

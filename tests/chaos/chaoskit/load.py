@@ -62,7 +62,7 @@ async def _attempt(ledger: Ledger, client: McpClient, token: str, seconds: float
     except RpcError as error:
         return outcome_of_error(error.message, error.data), f"{error.code}: {error.message} {error.data}"
     except HttpError as error:
-        return _http(ledger, client, error), str(error)
+        return _http(ledger, client, error), f"{error} {error.reply.headers}"
     except TimeoutError:
         return Outcome.LOST, ""
     except (OSError, EOFError) as error:

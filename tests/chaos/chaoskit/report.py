@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from chaoskit.calls import Judgement
+from chaoskit.kinds import BY_NAME
 from chaoskit.truth import LONGEST_LIE, Told
 
 SHOWN = 40
+USUAL_START_SECONDS = 5.0
 # Of the relay's own bar, and what the operator may have grown by during a run.
 RELAY_MIB = 40.0
 OPERATOR_GROWTH_MIB = 30.0
@@ -45,6 +47,7 @@ class Findings:
     complaints: list[str] = field(default_factory=list)
     memory: dict[str, float] = field(default_factory=dict)
     sessions_lost: int = 0
+    slowness: float = 1.0
     seconds: float = 0.0
 
     @property
@@ -74,11 +77,26 @@ def failures(found: Findings) -> list[str]:
             said.append(f"{what}: Ready after {recovery.seconds:.1f} s, bound {recovery.bound:.0f} s")
         said += [f"{what}: {text}" for text in recovery.complaints]
     for told in found.lies:
-        if told.seconds > LONGEST_LIE:
+        if told.seconds > lie_limit(told.during) * found.slowness:
             said.append(
                 f"{told.server}: {told.lie} for {told.seconds:.1f} s after '{told.during}' ({told.note})"
             )
+    if found.sessions_lost:
+        said.append(f"{found.sessions_lost} times a client's session was gone")
     return said + _memory(found.memory)
+
+
+def lie_limit(kind: str) -> float:
+    """Seconds for which a status may be wrong after a fault of this kind."""
+    return BY_NAME[kind].lie if kind in BY_NAME else LONGEST_LIE
+
+
+def slowness(pod_start: float) -> float:
+    """By how much this machine is too slow, or too busy, for limits in seconds; 1 for one that is not.
+
+    `pod_start`: seconds in which the quickest server became Ready while all of them started.
+    """
+    return max(1.0, pod_start / USUAL_START_SECONDS)
 
 
 def _memory(memory: dict[str, float]) -> list[str]:
@@ -130,10 +148,15 @@ def text(found: Findings) -> str:
         f"memory: {memory}",
         *(f"BROKEN: {sentence}" for sentence in said[:SHOWN]),
         *([f"and {len(said) - SHOWN} more, see the JSON report"] if len(said) > SHOWN else []),
-        f"seed {found.seed}, {found.seconds:.0f} s, {len(said)} promises broken",
+        f"seed {found.seed}, {found.seconds:.0f} s, {len(said)} promises broken{_slow(found)}",
         summary(found),
     ]
     return "\n".join(lines)
+
+
+def _slow(found: Findings) -> str:
+    factor = found.slowness
+    return "" if factor == 1 else f"; this machine is busy: a lie may last {factor:.1f} times as long"
 
 
 def document(found: Findings) -> dict[str, Any]:
@@ -142,6 +165,7 @@ def document(found: Findings) -> dict[str, Any]:
         "seed": found.seed,
         "summary": summary(found),
         "seconds": found.seconds,
+        "slowness": found.slowness,
         "failures": failures(found),
         "outcomes": dict(found.judgement.outcomes),
         "errors": dict(found.judgement.errors.most_common(100)),
@@ -151,4 +175,5 @@ def document(found: Findings) -> dict[str, Any]:
         "excused": found.excused,
         "recoveries": [asdict(recovery) for recovery in found.recoveries],
         "lies": [asdict(told) for told in found.lies],
+        "failedCalls": [asdict(call) for call in found.judgement.failed],
     }

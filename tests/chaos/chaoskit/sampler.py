@@ -26,6 +26,16 @@ READ_SECONDS = 0.8
 MOST_OPEN = 15
 
 
+def is_going(pods: list[Json]) -> bool:
+    """Whether what answers is a pod on its way out: one is, and the newest is it or not ready yet."""
+    newest = max(pods, key=epoch_of, default=None)
+    if newest is None:
+        return True
+    conditions = {entry["type"]: entry["status"] for entry in newest["status"].get("conditions", ())}
+    leaving = any("deletionTimestamp" in pod["metadata"] for pod in pods)
+    return "deletionTimestamp" in newest["metadata"] or (leaving and conditions.get("Ready") != "True")
+
+
 @dataclass
 class Sampler:
     """Samples by server, in the order in which they were begun, and what they showed last."""
@@ -94,8 +104,7 @@ class Sampler:
         item = items.get(target.name, {})
         own = [pod for pod in pods if pod["metadata"]["labels"][SERVER_LABEL] == target.name]
         self._count_corpses(target.name, own)
-        newest = max(own, key=epoch_of, default=None)
-        going = newest is None or "deletionTimestamp" in newest["metadata"]
+        going = is_going(own)
         phase = (item.get("status") or {}).get("phase", "")
         note = f"{phase}; {sample.note}" if sample.note else phase
         return replace(sample, ready=of_status(item)["ready"], going=going, note=note)

@@ -6,8 +6,8 @@ A sample pairs what the MCPServer said with what was so:
 - `works`: whether a call sent to the Service at that same moment was answered with the right result within
   one second. That is the promise of Ready in the words of a client: calls to the published URL pass. A probe
   that is refused, gets an error, breaks or waits for more than a second did not work when it was sent.
-- `going`: the server's newest pod is being deleted or is gone. Its last answers are no reason to call the
-  server ready.
+- `going`: whatever answers is a pod that is being deleted, because the newest one is, or is not ready yet.
+  Last answers are no reason to call the server ready.
 
 There are two kinds of lie. *False Ready*: Ready is True while calls do not pass. *False alarm*: Ready is not
 True although calls pass and no pod is going. A lie lasts from the first sample that shows it to the first

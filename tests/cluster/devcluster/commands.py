@@ -61,6 +61,8 @@ def apiserver(tool: Path, where: Layout) -> Argv:
                 "kubelet-preferred-address-types": "InternalIP",
                 "kubelet-client-certificate": pki / "admin.crt",
                 "kubelet-client-key": pki / "admin.key",
+                "audit-policy-file": where.etc / "audit-policy.yaml",
+                "audit-log-path": where.audit_log,
                 "service-account-issuer": f"https://kubernetes.default.svc.{configs.DOMAIN}",
                 "service-account-key-file": pki / "service-account.pub",
                 "service-account-signing-key-file": pki / "service-account.key",

@@ -17,6 +17,7 @@ PAUSE_IMAGE = "localhost/devcluster-pause:1"
 DNS_IMAGE = "localhost/devcluster-coredns:1"
 MAX_PODS = 200
 POD_PIDS = 512
+OPERATOR_NAMESPACE = "mcp-system"
 API_SERVER = f"https://{network.NODE_IP}:6443"
 GIB = 1 << 30
 
@@ -62,6 +63,17 @@ state = {q(str(where.run / "containerd"))}
     bin_dir = {q(str(host.cni_plugins))}
     conf_dir = {q(str(where.etc / "cni"))}
 """
+
+
+def audit_policy() -> str:
+    """What the API server notes down: what the operator's service account asked for."""
+    noted = {
+        "level": "Metadata",
+        "userGroups": [f"system:serviceaccounts:{OPERATOR_NAMESPACE}"],
+        "omitStages": ["RequestReceived", "ResponseStarted"],
+    }
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [noted, {"level": "None"}]}
+    return _yaml(policy)
 
 
 def cni(where: Layout, host: Host) -> str:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from devcluster import engines, gotools, images, network, say, shell
+from devcluster import configs, engines, gotools, images, network, say, shell
 from devcluster.cluster import Cluster
 from devcluster.layout import REPOSITORY, Layout
 
 RELEASE = "mcpserver-operator"
-NAMESPACE = "mcp-system"
+NAMESPACE = configs.OPERATOR_NAMESPACE
 SECONDS = 120
 
 

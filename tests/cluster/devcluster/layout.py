@@ -36,6 +36,11 @@ class Layout:
         return self.cache / "logs"
 
     @property
+    def audit_log(self) -> Path:
+        """What the operator asked the API server for, as long as the cluster lives."""
+        return self.state / "logs/audit.log"
+
+    @property
     def etc(self) -> Path:
         """Rendered configuration."""
         return self.state / "etc"

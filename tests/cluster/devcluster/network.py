@@ -26,6 +26,9 @@ table ip {NAT_TABLE} {{
     }}
 }}
 """
+# Each pod has a route of its own. Without this one, packets to a pod that is gone would follow the default
+# route and leave this machine, tokens and all.
+GONE_PODS = ("unreachable", POD_CIDR)
 NFT_TABLES = (("ip", NAT_TABLE), ("ip", "kube-proxy"), ("ip6", "kube-proxy"))
 NODE_CHAINS = ("KUBE-",)  # of kube-proxy, kubelet and kube-router
 
@@ -55,6 +58,7 @@ def set_up(memory: Path) -> None:
     shell.run(["ip", "link", "add", BRIDGE, "type", "bridge"])
     shell.run(["ip", "address", "add", f"{NODE_IP}/32", "dev", BRIDGE])
     shell.run(["ip", "link", "set", BRIDGE, "up"])
+    shell.run(["ip", "route", "replace", *GONE_PODS])
     FORWARDING.write_text("1", encoding="utf-8")
     shell.run(["nft", "-f", "-"], text_in=NAT_RULES)
 
@@ -76,6 +80,8 @@ def tear_down_links() -> None:
     """Remove the node's address and the NAT rule, if there."""
     if exists():
         shell.run(["ip", "link", "delete", BRIDGE])
+    if GONE_PODS[1] in shell.run(["ip", "route", "show", "type", GONE_PODS[0]]).split():
+        shell.run(["ip", "route", "delete", *GONE_PODS])
     for family, table in NFT_TABLES:
         if shell.succeeds(["nft", "list", "table", family, table]):
             shell.run(["nft", "delete", "table", family, table])

@@ -162,6 +162,7 @@ class Node:
         files = {
             "containerd.toml": configs.containerd(where, host),
             "cni/10-devcluster.conflist": configs.cni(where, host),
+            "audit-policy.yaml": configs.audit_policy(),
             "kubelet.yaml": configs.kubelet(where, host),
             "kube-proxy.yaml": configs.kube_proxy(where),
         }

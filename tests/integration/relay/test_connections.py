@@ -10,6 +10,7 @@ import pytest
 
 from relaykit.client import Client, body
 from relaykit.pod import Pod
+from relaykit.waiting import eventually
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -116,6 +117,7 @@ async def test_clients_that_say_nothing_or_not_enough_are_sent_away(
 ) -> None:
     monkeypatch.setattr("mcp_sidecar.web.server.CHECK_SECONDS", 0.05)
     monkeypatch.setattr("mcp_sidecar.web.connection.KEEP_ALIVE_SECONDS", 0.3)
+    monkeypatch.setattr("mcp_sidecar.web.connection.FIRST_SECONDS", 0.3)
     monkeypatch.setattr("mcp_sidecar.web.intake.HEAD_SECONDS", 0.3)
     monkeypatch.setattr("mcp_sidecar.web.intake.BODY_SECONDS", 0.3)
     pod = await make_pod()
@@ -140,7 +142,9 @@ async def test_a_client_that_reads_no_replies_is_not_read_from_and_hurts_nobody(
             assert (await other.call("echo", text="x"))["result"]
         text = (await pod.admin("GET", "/metrics")).text
         answered = int(
-            text.split('mcp_relay_calls_total{method="tools/call",outcome="ok"} ')[1].split(".")[0]
+            text.split('mcp_relay_calls_total{method="tools/call",outcome="ok",tool="echo"} ')[1].split(".")[
+                0
+            ]
         )
         assert answered < 100
         writer.transport.abort()
@@ -188,3 +192,46 @@ async def test_an_idle_connection_does_not_hold_up_the_end(pod: Pod) -> None:
         await asyncio.wait_for(pod.stop_relay(), 2)
         assert await ended(reader)
         assert await ended(other)
+
+
+async def test_large_calls_at_once_are_served_or_told_to_come_again(make_pod: Any) -> None:
+    pod = await make_pod(max_message_bytes=1_000_000)
+    clients = [await pod.connected() for _ in range(12)]
+    arguments = {"text": "hi", "pad": "x" * 900_000}
+    large = body("tools/call", 1, name="echo", arguments=arguments)
+    replies = await asyncio.gather(*(client.post(large) for client in clients))
+    served = [reply for reply in replies if reply.status_code == 200]
+    refused = [reply for reply in replies if reply.status_code == 503]
+    assert len(served) + len(refused) == 12
+    assert served
+    assert all("result" in reply.json() for reply in served)
+    assert all(reply.headers["retry-after"] == "1" for reply in refused)
+    assert "result" in (await clients[-1].post(large)).json()
+
+
+async def test_large_answers_that_nobody_takes_are_bounded_and_the_others_go_on(make_pod: Any) -> None:
+    pod = await make_pod(max_message_bytes=12_000_000)
+    client = await pod.connected()
+    writers = []
+    for _ in range(6):
+        other = await pod.connected()
+        call = json.dumps(body("tools/call", 1, name="big", arguments={"n": 11_000_000})).encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", pod.port, limit=1)
+        head = [f"{name}: {value}" for name, value in other.headers().items()]
+        lines = ["POST /mcp HTTP/1.1", "host: localhost", f"content-length: {len(call)}", *head, "", ""]
+        writer.write("\r\n".join(lines).encode() + call)
+        writers.append((reader, writer))
+
+    async def dropped() -> bool:
+        text = (await pod.admin("GET", "/metrics")).text
+        return 'outcome="busy"' in text
+
+    await eventually(dropped, 10)
+    assert (await client.call("echo", text="x"))["result"]
+    for _, writer in writers:
+        writer.close()
+
+    async def room_again() -> bool:
+        return "result" in await client.call("big", n=11_000_000)
+
+    await eventually(room_again, 10)

@@ -287,12 +287,12 @@ async def test_metrics_count_calls_by_method_and_outcome(pod: Pod) -> None:
     await client.call("echo", text="x")
     await client.post(ECHO, authorization="Bearer wrong")
     text = (await pod.admin("GET", "/metrics")).text
-    assert 'mcp_relay_calls_total{method="tools/call",outcome="ok"} 1.0' in text
+    assert 'mcp_relay_calls_total{method="tools/call",outcome="ok",tool="echo"} 1.0' in text
     assert 'mcp_relay_call_duration_seconds_count{method="tools/call"} 1.0' in text
     assert 'mcp_relay_requests_refused_total{reason="unauthorized"} 1.0' in text
     assert 'mcp_relay_upstream_state{state="Connected"} 1.0' in text
     assert "mcp_relay_clients 1.0" in text
-    assert "mcp_relay_handshakes 1.0" in text
+    assert 'mcp_relay_upstream_events_total{event="handshake"} 1.0' in text
 
 
 async def test_a_client_that_never_reads_its_stream_is_dropped_and_nobody_waits_for_it(pod: Pod) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcp_relay_api.status import RelayStatus
 from relaykit.client import body
 from relaykit.pod import ADMIN, Pod, kill_process
 
@@ -19,7 +20,7 @@ async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
     assert status.session.protocol_version == "2025-11-25"
     assert status.session.server_info["name"] == "scripted"
     assert (status.session.adopted, status.handshakes, status.error, status.exit) == (False, 1, None, None)
-    assert status.tool_count == len(status.tools) == 19
+    assert status.tool_count == len(status.tools) == 20
     assert status.tools_digest is not None
     assert abs(status.process.start_time - time.time()) < 30
 
@@ -27,7 +28,7 @@ async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
 async def test_session_and_tools_appear_in_one_revision(make_pod: Any) -> None:
     pod = await make_pod()
     status = await pod.until("Connected")
-    assert status.tool_count == 19
+    assert status.tool_count == 20
 
 
 async def test_a_status_is_awaited_and_comes_at_once_when_it_is_new(pod: Pod) -> None:
@@ -42,6 +43,19 @@ async def test_a_status_is_awaited_and_comes_at_once_when_it_is_new(pod: Pod) ->
     kill_process(status)
     assert (await waiting).revision > status.revision
     assert time.monotonic() - started < 3
+
+
+async def test_a_status_that_is_awaited_gives_signs_of_life_before_it_comes(pod: Pod) -> None:
+    status = await pod.status()
+    path = f"/status?after={status.revision}&instance={status.instance}"
+    quiet = await pod.admin("GET", f"{path}&wait=0.5&beat=0.1", **ADMIN)
+    assert quiet.content[:3] == b"\n\n\n"
+    assert quiet.headers["content-type"] == "application/json"
+    assert RelayStatus.model_validate_json(quiet.content) == status
+    waiting = asyncio.create_task(pod.admin("GET", f"{path}&wait=5&beat=0.1", **ADMIN))
+    kill_process(status)
+    assert (await waiting).json()["revision"] > status.revision
+    assert (await pod.admin("GET", f"{path}&wait=1&beat=x", **ADMIN)).status_code == 400
 
 
 async def test_the_number_of_clients_is_reported_in_few_revisions(pod: Pod) -> None:

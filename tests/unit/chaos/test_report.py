@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from chaoskit import report
 from chaoskit.calls import Call, Outcome, judge
 from chaoskit.report import Findings, Recovery
@@ -71,3 +73,24 @@ def test_the_document_is_plain_json() -> None:
     document = json.loads(json.dumps(report.document(findings())))
     assert document["summary"] == report.summary(findings())
     assert document["lies"][0]["lie"] == Lie.FALSE_READY.value
+
+
+def test_a_hung_relay_may_be_told_later_than_other_faults() -> None:
+    late = replace(LIE, seconds=2.5)
+    assert report.failures(findings(lies=[replace(late, during="relay hung")])) == []
+    assert len(report.failures(findings(lies=[replace(late, during="relay killed")]))) == 1
+    assert len(report.failures(findings(lies=[replace(late, seconds=3.5, during="relay hung")]))) == 1
+
+
+@pytest.mark.parametrize(("pod_start", "factor"), [(1.0, 1.0), (5.0, 1.0), (10.0, 2.0)])
+def test_a_machine_that_starts_pods_slowly_is_given_more_time_and_the_report_says_so(
+    pod_start: float, factor: float
+) -> None:
+    assert report.slowness(pod_start) == factor
+    found = findings(slowness=factor, lies=[replace(LIE, seconds=1.5)])
+    assert len(report.failures(found)) == (1 if factor == 1 else 0)
+    assert ("this machine is busy" in report.text(found)) is (factor > 1)
+
+
+def test_a_session_that_was_lost_is_a_broken_promise() -> None:
+    assert report.failures(findings(sessions_lost=2)) == ["2 times a client's session was gone"]

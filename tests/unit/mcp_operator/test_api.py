@@ -30,9 +30,12 @@ def test_an_empty_spec_gets_the_documented_defaults() -> None:
     spec = MCPServerSpec.parse(None)
     assert spec.session.model_dump() == {
         "protocol": "Auto",
+        "client_capabilities": (),
         "startup_timeout_seconds": 120,
         "call_timeout_seconds": 30,
+        "max_call_seconds": 0,
         "idle_timeout_seconds": 7200,
+        "on_server_restart": "Resume",
         "max_clients": 1000,
         "max_message_bytes": 16_777_216,
         "allowed_hosts": (),

@@ -92,6 +92,23 @@ def test_the_relay_learns_which_host_names_lead_to_it() -> None:
     assert hosts(allowedHosts=["mcp.example.com", "*.corp"]) == f"{own},mcp.example.com,*.corp"
 
 
+def test_the_relay_learns_how_to_speak_with_the_server_and_what_it_may_offer() -> None:
+    def told(**session: Any) -> tuple[str, str]:
+        environment = {item["name"]: item["value"] for item in relay(session=session)["env"]}
+        return environment["MCP_RELAY_PROTOCOL"], environment["MCP_RELAY_CLIENT_CAPABILITIES"]
+
+    assert told() == ("Auto", "")
+    chosen = {"protocol": "Modern", "clientCapabilities": ["roots", "sampling"]}
+    assert told(**chosen) == ("Modern", "roots,sampling")
+
+
+def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are() -> None:
+    told = {item["name"]: item["value"] for item in relay(tools={"allow": ["a*"], "deny": ["b", "c"]})["env"]}
+    assert json.loads(told["MCP_RELAY_TOOLS_ALLOW"]) == ["a*"]
+    assert json.loads(told["MCP_RELAY_TOOLS_DENY"]) == ["b", "c"]
+    assert [item for item in relay()["env"] if "TOOLS" in item["name"]] == []
+
+
 def test_the_default_image_is_the_runtime_and_the_users_wins() -> None:
     assert (server()["image"], server()["imagePullPolicy"]) == ("runtime:1", "IfNotPresent")
     assert server(image="mine:1")["image"] == "mine:1"
@@ -154,6 +171,21 @@ def test_tools_find_writable_places_and_the_users_variables_win() -> None:
     assert found["HOME"] == "/data"
     assert found["npm_config_cache"].startswith("/home/mcp")
     assert found["UV_CACHE_DIR"].startswith("/home/mcp")
+
+
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        ({}, {}),
+        ({"maxCallSeconds": 0, "onServerRestart": "Resume"}, {}),
+        ({"maxCallSeconds": 600}, {"MCP_RELAY_MAX_CALL_SECONDS": "600"}),
+        ({"onServerRestart": "Expire"}, {"MCP_RELAY_ON_SERVER_RESTART": "Expire"}),
+    ],
+)
+def test_the_relay_is_told_what_is_no_default(session: Json, told: Json) -> None:
+    found = {item["name"]: item["value"] for item in relay(session=session)["env"]}
+    names = {"MCP_RELAY_MAX_CALL_SECONDS", "MCP_RELAY_ON_SERVER_RESTART"}
+    assert {name: found[name] for name in names & found.keys()} == told
 
 
 def test_only_values_that_stand_in_the_resource_are_shown_in_stderr() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from mcp_operator.adapters.errors import UnavailableError
 from mcp_operator.adapters.kinds import EVENTS, NETWORK_POLICIES, PODS, SECRETS, SERVERS, SERVICES, Kind
+from mcp_operator.core.observation import RelayView
 from mcp_operator.handlers.cache import Cache
 
 KEY = ("default", "time")
@@ -272,3 +273,29 @@ async def test_a_resource_deleted_during_its_reconcile_is_no_error(setup: Setup)
     setup.server()
     setup.kube.objects[SERVERS].pop("time")
     assert await setup.reconcile(KEY) is None
+
+
+async def test_a_pod_that_went_unseen_is_missed_as_soon_as_its_relay_does_not_answer(setup: Setup) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.kube.objects[PODS].pop("mcp-time-1")
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == []
+    setup.view = RelayView(failures=1, message="refused")
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-2"]
+
+
+async def test_an_api_server_that_does_not_tell_about_the_pod_changes_nothing(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.view = RelayView(failures=1, message="refused")
+
+    async def away(*_: Any) -> None:
+        raise UnavailableError("away")
+
+    monkeypatch.setattr(setup.kube, "read", away)
+    await setup.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-1"]

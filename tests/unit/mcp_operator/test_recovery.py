@@ -279,3 +279,38 @@ def test_a_namespace_that_goes_away_is_no_failure(world: Any) -> None:
 )  # fmt: skip
 def test_delays_are_data(failures: int, recovery: dict[str, Any], seconds: float | None) -> None:
     assert backoff.delay(failures, Recovery(**recovery)) == seconds
+
+
+def test_ten_evictions_leave_no_corpses_and_stay_inside_the_budget(world: Any) -> None:
+    story = Story(world)
+    story.settle()
+    for _ in range(10):
+        story.become(phase="Failed", reason="Evicted", message="The node was low on disk.", ready=False)
+        plan = story.settle()
+        assert plan.failure is not None
+        assert (plan.failure.reason, plan.failure.message) == (Reason.EVICTED, "The node was low on disk.")
+        story.wait(plan)
+        story.settle()
+        assert len(story.seen.pods) == 1
+    assert [moment for moment, _ in story.created[:6]] == [0, 2, 6, 14, 314, 614]
+    assert story.seen.status.error is not None
+    assert story.seen.status.error.reason == Reason.EVICTED
+
+
+def test_the_looks_of_a_server_that_can_never_be_pulled_change_nothing(world: Any) -> None:
+    story = Story(world)
+    story.settle()
+    name = "registry.example.com/absent:1"
+    states = [
+        world.waiting("ErrImagePull", f'failed to pull "{name}": not found'),
+        world.waiting("ImagePullBackOff", f'Back-off pulling image "{name}"'),
+    ]
+    story.become(relay=world.running(), server=states[0])
+    plan = story.settle()
+    assert (plan.reason, plan.look_again) == (Reason.IMAGE_PULL_FAILED, None)
+    told = story.seen.status
+    for number in range(1, 20):
+        story.pass_time(60)
+        story.become(server=states[number % 2])
+        story.step()
+        assert story.seen.status == told

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -233,8 +234,42 @@ async def test_a_relay_that_hangs_is_told_as_soon_as_its_answer_is_overdue(
     await woken.until(lambda: watches.view(KEY, "pod").status is not None)
     await woken.until(lambda: watches.view(KEY, "pod").failures == 1)
     assert len(fake.asked) == 2
-    assert watches.view(KEY, "pod").message == "no answer within 0.2 s"
+    assert watches.view(KEY, "pod").message == "no sign of life for 0.2 s"
     await watches.close()
+
+
+async def test_a_relay_that_gives_signs_of_life_may_take_its_time_and_one_that_falls_silent_hangs(
+    relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_operator.adapters.relay.BEAT_SECONDS", 0.05)
+    monkeypatch.setattr("mcp_operator.adapters.relay.OVERDUE_SECONDS", 0.5)
+    fake, endpoint = relay
+    beats = 30
+
+    async def beating(request: web.Request) -> web.StreamResponse:
+        nonlocal beats
+        assert request.query["beat"] == "0.05"
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for _ in range(beats):
+            await answer.write(b"\n")
+            await asyncio.sleep(0.05)
+        if beats == 30:
+            await answer.write(json.dumps(fake.document).encode())
+            beats = 1
+            return answer
+        await asyncio.Event().wait()
+        return answer
+
+    async with Relay(endpoint) as client:
+        known = await client.status(None, 20)
+        fake.handler = beating
+        assert await client.status(known, 20) == known
+        started = time.monotonic()
+        with pytest.raises(UnreachableError, match=r"no sign of life for 0\.55 s") as raised:
+            await client.status(known, 20)
+        assert raised.value.silent
+        assert time.monotonic() - started < 5
 
 
 EXIT: Json = {"exitCode": 1, "reason": "Exited", "time": 1.0}

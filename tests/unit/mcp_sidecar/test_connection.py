@@ -1,5 +1,7 @@
 import asyncio
+import gc
 import re
+import weakref
 
 import pytest
 
@@ -7,7 +9,7 @@ from mcp_sidecar.core.httptext import Reply
 from mcp_sidecar.web import connection as web
 from mcp_sidecar.web import intake
 from mcp_sidecar.web.connection import Connection
-from relaykit.wirepeer import Peer, Transport, request
+from relaykit.wirepeer import Peer, Transport, chunked, request
 
 
 async def test_an_answer_is_one_write() -> None:
@@ -114,7 +116,7 @@ async def test_an_application_hears_of_a_client_that_goes_and_may_answer_still()
 @pytest.mark.parametrize(
     ("data", "seconds"),
     [
-        (b"", web.KEEP_ALIVE_SECONDS),
+        (b"", web.FIRST_SECONDS),
         (request(b"x"), web.KEEP_ALIVE_SECONDS),
         (b"POST / HTTP/1.1\r\n", intake.HEAD_SECONDS),
         (request(b"body")[:-1], intake.BODY_SECONDS),
@@ -156,14 +158,127 @@ async def test_a_client_whose_call_takes_long_is_not_sent_away() -> None:
     assert not peer.transport.closed
 
 
-async def test_too_many_connections_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "MAX_CONNECTIONS", 1)
-    peer = Peer()
+def joined(peer: Peer, data: bytes = b"") -> tuple[Connection, Transport]:
+    """One more connection of the same port."""
     transport = Transport()
-    Connection(peer.site, asyncio.get_running_loop()).connection_made(transport)
-    assert transport.closed == "aborted"
+    connection = Connection(peer.site, asyncio.get_running_loop())
+    connection.connection_made(transport)
+    if data:
+        connection.data_received(data)
+    return connection, transport
+
+
+async def test_of_too_many_connections_one_without_a_good_request_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(web, "MAX_CONNECTIONS", 2)
+    peer = Peer()
+    await peer.send(request(b"good"))
+    _, half = joined(peer, b"POST / HTTP/1.1\r\nhost")
+    _, served = joined(peer, request(b"x"))
+    assert half.closed == "aborted"
     assert not peer.transport.closed
+    assert b"200 OK" in served.written
     assert peer.application.problems == ["connections"]
+
+
+async def test_of_too_many_connections_the_one_idle_longest_goes_and_never_one_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(web, "MAX_CONNECTIONS", 2)
+    peer = Peer()
+    await peer.send(request(b"x", path=b"/later"))
+    idle, unused = joined(peer, request(b"x"))
+    _, newest = joined(peer, request(b"x"))
+    assert (unused.closed, peer.transport.closed, newest.closed) == ("aborted", "", "")
+    idle.connection_lost(None)
+
+
+async def test_connections_that_send_no_good_head_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "MAX_NEWCOMERS", 3)
+    peer = Peer()
+    await peer.send(request(b"good") + b"POST / HTTP/1.1\r\n")  # and now one half of the next
+    opened = [joined(peer, b"GET / HT")[1] for _ in range(3)]
+    assert peer.transport.closed == "aborted"
+    assert [transport.closed for transport in opened] == ["", "", ""]
+
+
+async def test_a_large_request_without_room_is_told_to_come_again() -> None:
+    peer = Peer()
+    peer.site.bodies.limit = 1500
+    first = request(b"x" * 900)
+    await peer.send(first[:-1])
+    _, second = joined(peer, request(b"y" * 900)[:-1])
+    assert second.written.startswith(b"HTTP/1.1 503 ")
+    assert peer.application.problems == ["busy"]
+    await peer.send(first[-1:])
+    assert peer.statuses == [200]
+    assert peer.site.bodies.taken == 0
+
+
+@pytest.mark.parametrize("lose", [True, False])
+async def test_the_room_of_a_body_is_given_back_however_its_request_ends(lose: bool) -> None:
+    peer = Peer()
+    await peer.send(request(b"x", path=b"/later") + request(b"y" * 900) + chunked(b"z" * 900)[:-7])
+    assert peer.site.bodies.taken == 1800
+    if lose:
+        peer.connection.connection_lost(None)
+    else:
+        await peer.send(b"junk")
+        peer.application.later[0].answer(b"")
+        await peer.settle()
+    assert peer.site.bodies.taken == 0
+
+
+async def test_a_body_keeps_its_room_as_long_as_a_task_needs_it() -> None:
+    peer = Peer()
+    done = asyncio.Event()
+
+    async def work() -> None:
+        await done.wait()
+
+    peer.application.defer = work
+    await peer.send(request(b"x" * 900)[:-1])
+    await peer.send(b"x")
+    peer.connection.connection_lost(None)
+    assert peer.site.bodies.taken == 900
+    done.set()
+    await asyncio.sleep(0.01)
+    assert peer.site.bodies.taken == 0
+
+
+async def test_the_room_of_a_large_reply_is_given_back_when_it_is_complete_or_lost() -> None:
+    peer = Peer()
+    await peer.send(request(b"x", path=b"/later"))
+    exchange = peer.application.later[0]
+    assert exchange.take_reply(2**30)  # one always fits
+    _, second = joined(peer, request(b"x", path=b"/later"))
+    other = peer.application.later[1]
+    assert not other.take_reply(2**20)
+    exchange.answer(b"large")
+    assert peer.site.replies.taken == 0
+    assert other.take_reply(2**20)
+    assert not second.closed
+
+
+async def test_nothing_is_left_of_a_connection_that_is_gone() -> None:
+    peer = Peer()
+    gc.disable()
+    try:
+        connection, _ = joined(peer, b"POST / HTTP/1.1\r\nx: " + b"y" * 9999)
+        remains = weakref.ref(connection._intake)
+        connection.connection_lost(None)
+        del connection
+        assert remains() is None
+    finally:
+        gc.enable()
+
+
+async def test_requests_that_wait_behind_another_are_few() -> None:
+    peer = Peer()
+    await peer.send(request(b"x", path=b"/later"))
+    peer.connection.data_received(request(method=b"GET") * (web.MAX_WAITING + 1))
+    assert peer.transport.closed == "aborted"
 
 
 async def test_at_the_end_a_reply_under_way_is_finished_and_nothing_new_begun() -> None:
@@ -179,3 +294,29 @@ async def test_at_the_end_a_reply_under_way_is_finished_and_nothing_new_begun() 
     assert b"connection: close" in peer.transport.written
     assert peer.transport.closed == "closed"
     assert len(peer.application.seen) == 1
+
+
+@pytest.mark.parametrize("end", ["answered", "gone"])
+async def test_what_is_told_of_a_client_that_goes_is_free_at_once_when_its_request_ends(end: str) -> None:
+    class Call:
+        exchange: object = None
+
+        def deserted(self) -> None:
+            pass
+
+    peer = Peer()
+    await peer.send(request(b"x", path=b"/later"))
+    exchange = peer.application.later.pop()
+    call = Call()
+    call.exchange, exchange.on_gone = exchange, call.deserted  # each knows the other
+    left = weakref.ref(call)
+    gc.disable()
+    try:
+        if end == "answered":
+            exchange.answer(b"{}")
+        else:
+            peer.connection.connection_lost(None)
+        del call, exchange
+        assert left() is None
+    finally:
+        gc.enable()

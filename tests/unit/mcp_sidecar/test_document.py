@@ -98,12 +98,23 @@ def test_the_digest_changes_with_any_change_of_the_list() -> None:
         (ENDED, True, "Process", "ended by signal SIGKILL (exit code 137)"),
         (exited(0), True, "Process", "exited with code 0"),
         (exited(1), False, "Process", "exited with code 1 before it answered initialize"),
-        (replace(ENDED, reason="CommandNotFound", message="no file x"), False, "ProcessStart", "no file x"),
+        (
+            replace(ENDED, reason="OutOfMemory", message="the process was killed"),
+            True,
+            "Process",
+            "was killed because the container's memory limit was reached",
+        ),
+        (
+            replace(ENDED, reason="CommandNotFound", message="no file x"),
+            False,
+            "ProcessStart",
+            "could not be started: no file x",
+        ),
         (
             replace(ENDED, reason="StartFailed", message=""),
             False,
             "ProcessStart",
-            "could not be started (StartFailed)",
+            "could not be started: StartFailed",
         ),
     ],
 )

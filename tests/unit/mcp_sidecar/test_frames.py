@@ -28,6 +28,13 @@ def test_frames_are_told_apart(message: dict[str, Any], kind: Kind) -> None:
         assert json.loads(frame.with_id(b'"other"'))["id"] == "other"
 
 
+@pytest.mark.parametrize("value", [b"%d" % frames.FIRST_OWN_ID, b'"%d"' % (frames.FIRST_OWN_ID + 5)])
+def test_an_id_that_may_be_that_of_another_call_never_goes_on_to_the_server(value: bytes) -> None:
+    for name in (b"id", b"\\u0069d"):
+        text = b'{"jsonrpc":"2.0","id":%b,"method":"m","%b":%b}' % (value, name, value)
+        assert json.loads(frames.parse(text).with_id(b"7"))["id"] == 7
+
+
 def test_a_refused_frame_gives_the_id_it_had() -> None:
     with pytest.raises(frames.FrameError) as caught:
         frames.parse(b'{"jsonrpc":"2.0","id":"x","method":"m","params":[]}')

@@ -29,6 +29,7 @@ def test_the_authority_of_an_absolute_target_is_the_host(url: bytes, host: bytes
     ("url", "version", "headers", "status"),
     [
         (b"/mcp", "1.1", {}, 400),
+        (b"http://demo/mcp", "1.1", {}, 400),
         (b"/mcp#x", "1.1", HOST, 400),
         (b"http:///mcp", "1.1", HOST, 400),
         (b"http://demo@evil/mcp", "1.1", HOST, 400),

@@ -8,7 +8,6 @@ import pytest
 
 from mcp_sidecar.core import frames
 from mcp_sidecar.core.sessionid import Signer
-from mcp_sidecar.metrics import Metrics
 from mcp_sidecar.session import store as stores
 from mcp_sidecar.session.calls import MAX_EVENTS, Call, Outbox, RefusedError
 from mcp_sidecar.session.clients import Clients
@@ -38,22 +37,6 @@ runpy.run_module("mcp_sidecar", run_name="__main__")
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
     )
     assert (run.returncode, run.stderr) == (0, "")
-
-
-def test_metrics_have_names_units_and_labels() -> None:
-    metrics = Metrics()
-    metrics.call("tools/call", "ok", 0.003)
-    metrics.call("tools/call", "ok", 99.0)
-    metrics.count("mcp_relay_stdout_lines_dropped", "noise", 2)
-    metrics.gauge("mcp_relay_clients", "Client sessions", {"": 3})
-    text, kind = metrics.render()
-    lines = text.decode().splitlines()
-    assert 'mcp_relay_calls_total{method="tools/call",outcome="ok"} 2.0' in lines
-    assert 'mcp_relay_call_duration_seconds_bucket{le="0.005",method="tools/call"} 1.0' in lines
-    assert 'mcp_relay_call_duration_seconds_bucket{le="+Inf",method="tools/call"} 2.0' in lines
-    assert 'mcp_relay_stdout_lines_dropped_total{reason="noise"} 2.0' in lines
-    assert "mcp_relay_clients 3.0" in lines
-    assert kind.startswith(b"text/plain")
 
 
 async def test_a_queue_that_grows_too_long_is_given_up_but_one_large_event_passes() -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_sidecar.core import methods, revisions
-from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket
+from mcp_sidecar.core.sessionid import PROCESS_BYTES, RANDOM_BYTES, Signer, Ticket
 
 SIGNER = Signer(b"key", "uid")
 TICKETS = st.builds(
@@ -11,6 +11,7 @@ TICKETS = st.builds(
     revision=st.sampled_from(revisions.LEGACY),
     capabilities=st.frozensets(st.sampled_from(methods.CLIENT_CAPABILITIES)),
     created_ms=st.integers(0, 2**48),
+    process=st.binary(min_size=PROCESS_BYTES, max_size=PROCESS_BYTES),
     random=st.binary(min_size=RANDOM_BYTES, max_size=RANDOM_BYTES),
 )
 TICKET = Ticket("2025-06-18", frozenset({"sampling"}), 1_764_470_000_123, b"r" * RANDOM_BYTES)

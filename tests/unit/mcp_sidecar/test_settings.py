@@ -29,6 +29,7 @@ def test_little_has_to_be_set_and_secrets_come_from_files(environment: dict[str,
     assert (settings.call_timeout, settings.startup_timeout, settings.idle_timeout) == (30, 120, 7200)
     assert (settings.max_clients, settings.max_message_bytes) == (1000, 16 * 1024 * 1024)
     assert (settings.protocol, settings.client_capabilities) == ("Auto", ())
+    assert (settings.max_call, settings.on_server_restart) == (0, "Resume")
 
 
 def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_path: Path) -> None:
@@ -39,6 +40,8 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
         paths.ENV_STARTUP_TIMEOUT: "5",
         paths.ENV_CALL_TIMEOUT: "2.5",
         paths.ENV_IDLE_TIMEOUT: "7",
+        paths.ENV_MAX_CALL: "600",
+        paths.ENV_ON_SERVER_RESTART: "Expire",
         paths.ENV_MAX_CLIENTS: "8",
         paths.ENV_MAX_MESSAGE_BYTES: "9",
         paths.ENV_AUTH: "None",
@@ -52,6 +55,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
     assert (settings.startup_timeout, settings.call_timeout, settings.idle_timeout) == (5, 2.5, 7)
     assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
     assert (settings.protocol, settings.client_capabilities) == ("Modern", ("sampling", "elicitation"))
+    assert (settings.max_call, settings.on_server_restart) == (600, "Expire")
     assert settings.server_namespace == "here"
 
 
@@ -77,6 +81,8 @@ def test_the_contract_names_no_setting_that_nobody_reads(environment: dict[str, 
     [
         (paths.ENV_SERVER_NAME, "", "is not set"),
         (paths.ENV_AUTH, "JWT", "is not one of Bearer, None"),
+        (paths.ENV_ON_SERVER_RESTART, "expire", "is not one of Resume, Expire"),
+        (paths.ENV_MAX_CALL, "-1", "is not a number above 0"),
         (paths.ENV_PROTOCOL, "modern", "is not one of Auto, Legacy, Modern"),
         (paths.ENV_CALL_TIMEOUT, "soon", "is not a number above 0"),
         (paths.ENV_MAX_CLIENTS, "0", "is not a number above 0"),

@@ -1,8 +1,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from mcp_sidecar.core import frames
 from mcp_sidecar.core.sessionid import Signer
+from mcp_sidecar.session import table as table_module
 from mcp_sidecar.session.calls import Call
 from mcp_sidecar.session.clients import Client, Clients
 from mcp_sidecar.session.store import Store
@@ -15,7 +18,7 @@ def make_client(directory: Path) -> Client:
 
 def make_call(client: Client, number: int = 1) -> Call:
     frame = frames.parse(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % number)
-    return Call(client, frame, 0.0, sse=False)
+    return Call(client, frame, asyncio.get_running_loop().time(), sse=False)
 
 
 async def test_everybody_who_waits_for_the_last_call_hears_of_its_end(tmp_path: Path) -> None:
@@ -31,4 +34,19 @@ async def test_everybody_who_waits_for_the_last_call_hears_of_its_end(tmp_path: 
         assert await table.idle(0)
     table.add(number, make_call(client))
     assert not await table.idle(0.01)
+    table.close()
+
+
+async def test_a_later_call_is_looked_after_in_time_though_an_earlier_one_may_take_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_module, "QUIET_SECONDS", 0.03)
+    table, client = CallTable(1, 30), make_client(tmp_path)
+    quiet: asyncio.Queue[Call] = asyncio.Queue()
+    table.on_quiet = quiet.put_nowait
+    for number in (1, 2):  # the first one's limit is all that is left to wait for when the second comes
+        call = make_call(client, number)
+        table.add(table.number(), call)
+        async with asyncio.timeout(2):
+            assert await quiet.get() is call
     table.close()

@@ -6,6 +6,7 @@ import cluster
 import loopback
 import measure
 import pytest
+import recovery
 
 
 async def test_latency_is_the_median_and_the_99th_percentile_of_the_counted_calls() -> None:
@@ -74,3 +75,25 @@ def test_the_start_bar_is_told_as_what_comes_on_top_of_a_bare_pod(ready: float, 
     load = {"median_ms": 0.5, "p99_ms": 1, "c1": 1, "c16": 2, "c64": 3, "mib": 30}
     lines = {line[0]: line[2] for line in cluster.bars({"times": times, "relay": load, "constant": load})}
     assert lines["apply to Ready"] == shown
+
+
+def test_a_status_is_told_as_phase_ready_and_reason() -> None:
+    conditions = [{"type": "Ready", "status": "False"}]
+    status = {"phase": "Recreating", "conditions": conditions, "error": {"reason": "OOMKilled"}}
+    assert recovery.words({"status": status}) == "Recreating/False OOMKilled"
+    assert recovery.words(
+        {"status": {"phase": "Connected", "conditions": [{"type": "Ready", "status": "True"}]}}
+    ) == ("Connected/True")
+
+
+def test_a_row_on_recovery_has_every_run_and_the_status_of_the_last() -> None:
+    told = [(0.0, "Connected/True"), (0.2, "Recreating/False")]
+    first = recovery.Row(2.9, told, "-32000 at 0.0 s", "continues")
+    never = recovery.Row(None, [], "-32000 at 0.0 s", "404")
+    assert recovery.line("fault", [never, first]) == [
+        "fault (2)",
+        "never, 2.9",
+        "Connected/True at 0.0, Recreating/False at 0.2",
+        "-32000 at 0.0 s",
+        "404, continues",
+    ]

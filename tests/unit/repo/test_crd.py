@@ -134,8 +134,7 @@ def test_a_missing_command_is_left_to_the_rule_that_explains_it(root: Schema) ->
 
 def test_later_fields_are_not_accepted_yet(root: Schema) -> None:
     spec = _at(root, "spec")
-    assert set(spec["properties"]).isdisjoint({"tools", "remote", "protocol"})
-    assert set(_at(spec, "session")["properties"]).isdisjoint({"onServerRestart", "clientCapabilities"})
+    assert set(spec["properties"]).isdisjoint({"remote", "protocol"})
     assert _at(spec, "auth.type")["enum"] == ["Bearer", "None"]
 
 
@@ -196,7 +195,7 @@ def test_defaults_of_the_definition_are_those_of_the_models(root: Schema) -> Non
         {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
         {"securityContext": {"capabilities": {"drop": ["ALL"]}}},
         {"session": {"callTimeoutSeconds": 86400}, "recovery": {"maxRetries": 0}},
-        {"session": {"protocol": "Modern"}},
+        {"session": {"protocol": "Modern", "clientCapabilities": ["sampling", "elicitation", "roots"]}},
     ],
     ids="+".join,
 )
@@ -210,6 +209,7 @@ def test_the_strict_schema_takes_usual_pod_settings(spec: dict[str, Any], root: 
         {"comand": ["a"]},
         {"session": {"callTimeout": 3}},
         {"session": {"protocol": "modern"}},
+        {"session": {"clientCapabilities": ["mind-reading"]}},
         {"volumes": [{"name": "x", "emptyDir": {"foo": 1}}]},
         {"securityContext": {"windowsOptions": {}}},
         {"resources": {"claims": []}},

@@ -52,6 +52,19 @@ def test_the_kubelet_evicts_before_the_machine_is_out_of_memory_and_never_for_di
     assert config["maxPods"] == configs.MAX_PODS
 
 
+def test_the_audit_log_tells_what_the_operator_asked_for_and_nothing_else() -> None:
+    noted, rest = yaml.safe_load(configs.audit_policy())["rules"]
+    assert noted["userGroups"] == ["system:serviceaccounts:mcp-system"]
+    assert noted["level"] == "Metadata"
+    assert rest == {"level": "None"}
+    words = [str(word) for word in commands.apiserver(Path("/bin/kube-apiserver"), WHERE)]
+    assert f"--audit-log-path={WHERE.audit_log}" in words
+
+
+def test_a_pod_may_start_only_so_many_processes() -> None:
+    assert yaml.safe_load(configs.kubelet(WHERE, HOST))["podPidsLimit"] == configs.POD_PIDS
+
+
 def test_nothing_listens_for_other_machines() -> None:
     kubelet = yaml.safe_load(configs.kubelet(WHERE, HOST))
     proxy = yaml.safe_load(configs.kube_proxy(WHERE))

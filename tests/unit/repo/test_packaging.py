@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = {"mcp_operator", "mcp_sidecar", "mcp_relay_api"}
+PACKAGES = {"mcp_operator", "mcp_sidecar", "mcp_relay_api", "mcpsrv"}
 # Image group and the lock made from it by `make lock`.
 LOCKS = {
     "operator-image": "operator",
     "sidecar-image": "sidecar",
     "runtime-image": "runtime",
     "testserver-image": "testserver",
+    "cli": "cli",
     "dev": "dev",
     "client-mcp1": "client-mcp1",
     "client-fastmcp": "client-fastmcp",
@@ -74,7 +75,15 @@ def test_the_sidecar_image_stays_free_of_the_operators_libraries() -> None:
     assert not {"kopf", "kubernetes-asyncio", "aiohttp", "httpx", "pydantic", "mcp"} & set(_locked("sidecar"))
 
 
-def test_the_wheel_holds_exactly_the_three_packages(tmp_path: Path) -> None:
+def test_the_command_line_is_an_extra_that_no_image_carries(pyproject: dict[str, Any]) -> None:
+    assert pyproject["project"]["optional-dependencies"]["cli"] == pyproject["dependency-groups"]["cli"]
+    for lock in ("operator", "sidecar", "runtime", "testserver"):
+        assert not {"typer", "rich"} & set(_locked(lock)), lock
+    for dockerfile in ROOT.glob("*/*Dockerfile"):
+        assert "mcpsrv" not in dockerfile.read_text(encoding="utf-8")
+
+
+def test_the_wheel_holds_exactly_the_four_packages(tmp_path: Path) -> None:
     build = "import sys, hatchling.build; print(hatchling.build.build_wheel(sys.argv[1]))"
     command = [sys.executable, "-c", build, str(tmp_path)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=50)

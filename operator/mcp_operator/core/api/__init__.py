@@ -6,9 +6,11 @@ This is the one source of truth: the CRD, the chart's copy of it and docs/api.md
 
 from mcp_operator.core.api.conditions import (
     AuthType,
+    ClientCapability,
     ConditionStatus,
     ConditionType,
     EgressClass,
+    OnServerRestart,
     Phase,
     Protocol,
     Reason,
@@ -23,7 +25,7 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
-from mcp_operator.core.api.spec import MCPServerSpec
+from mcp_operator.core.api.spec import MCPServerSpec, Session
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
 
@@ -36,14 +38,17 @@ __all__ = [
     "RESTART_ANNOTATION",
     "VERSION",
     "AuthType",
+    "ClientCapability",
     "ConditionStatus",
     "ConditionType",
     "EgressClass",
     "ErrorPhase",
     "MCPServerSpec",
     "MCPServerStatus",
+    "OnServerRestart",
     "Phase",
     "Protocol",
     "Reason",
     "RecoveryAction",
+    "Session",
 ]

@@ -196,6 +196,15 @@ class AuthType(StrEnum):
     """Everyone who reaches the Service is served."""
 
 
+class OnServerRestart(StrEnum):
+    """What becomes of clients' sessions with a new server process (`spec.session.onServerRestart`)."""
+
+    RESUME = "Resume"
+    """They go on; clients are told to read the lists again."""
+    EXPIRE = "Expire"
+    """Their next request gets 404, upon which a client initialises anew."""
+
+
 class Protocol(StrEnum):
     """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
 
@@ -218,3 +227,14 @@ class EgressClass(StrEnum):
     """Everywhere."""
     CUSTOM = "Custom"
     """Where `spec.network.egressRules` says, and nowhere else."""
+
+
+class ClientCapability(StrEnum):
+    """What a server may ask its clients for (`spec.session.clientCapabilities`)."""
+
+    SAMPLING = "sampling"
+    """A completion of the client's model."""
+    ELICITATION = "elicitation"
+    """An answer of the client's user."""
+    ROOTS = "roots"
+    """The folders that the client works on."""

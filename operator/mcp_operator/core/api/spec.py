@@ -5,7 +5,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
-from mcp_operator.core.api.conditions import AuthType, EgressClass, Protocol
+from mcp_operator.core.api.conditions import (
+    AuthType,
+    ClientCapability,
+    EgressClass,
+    OnServerRestart,
+    Protocol,
+)
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 
 MAX_VOLUMES = 64
@@ -77,15 +83,30 @@ class Session(Model):
     (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
     this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
 
+    client_capabilities: Annotated[
+        tuple[ClientCapability, ...], Field(max_length=3, json_schema_extra=SET)
+    ] = ()
+    """What a server with a handshake is told that it may ask clients for: `sampling`, `elicitation`, `roots`.
+    Its question goes to the client whose call it belongs to; while calls of several clients are open nobody
+    knows whose it is, and it is refused. A server of revision 2026-07-28 needs no list. Default: none."""
     startup_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
     """Seconds from the start of the process until `initialize` must be answered; then the pod is replaced.
     Downloads by npx or uvx count. Default 120, at most 3600."""
     call_timeout_seconds: Annotated[int, Field(ge=1, le=DAY)] = 30
     """Seconds until a call that the server does not answer ends with an error and is cancelled. Default 30,
     at most 86400."""
+    max_call_seconds: Annotated[int, Field(ge=0, le=DAY)] = 0
+    """Seconds that a call which reports progress may take in all: each progress notification gives it
+    `callTimeoutSeconds` again, up to this limit. Up to `callTimeoutSeconds`, progress extends nothing.
+    Default 0, at most 86400."""
     idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
     """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
     hours), at most 2592000."""
+    on_server_restart: OnServerRestart = OnServerRestart.RESUME
+    """What becomes of clients' sessions when the server got a new process, which knows nothing of them.
+    Resume: they go on, and clients are told to read the lists again; subscriptions to resources and log
+    levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
+    servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
     max_clients: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
     most 100000."""
@@ -154,6 +175,19 @@ class Auth(Model):
     bearer: Bearer | None = None
     """Token of your own, with type Bearer; the Secret named like the Service then holds none. Default: the
     operator makes a random token, key `token` of the Secret named like the Service."""
+
+
+Glob = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class Tools(Model):
+    """Which of the server's tools clients may see and call."""
+
+    allow: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
+    """Names, or globs with `*`, `?` and `[ab]`, of the tools that clients may see and call; case matters.
+    Default, and with an empty list: all."""
+    deny: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
+    """Names or globs of tools that they may not, whatever `allow` says. Default: none."""
 
 
 class Network(Model):
@@ -298,6 +332,8 @@ class MCPServerSpec(Model):
     """How a failed server is replaced."""
     auth: Auth = Auth()
     """Who may use the server. Default: who has the bearer token."""
+    tools: Tools = Tools()
+    """Which tools clients may see and call, also by a name that no list showed. Default: all."""
     network: Network = Network()
     """Who may reach the pod, and whom it may reach: a NetworkPolicy, which holds only where the cluster's
     network plugin enforces it. A change needs no new pod. Default: from its namespace, to public

@@ -21,6 +21,8 @@ SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
 
 # Methods whose subject stands in a header, and the param that names it.
 NAMED: Mapping[str, str] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# Methods of an extension: the header may be missing, but must not say anything else.
+_NAMED_BY_EXTENSIONS = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,11 @@ def _check_headers(frame: frames.Frame, version: Any, given: Mapping[bytes, byte
         raise _mismatch("MCP-Protocol-Version", "the revision in params._meta")
     if headers.text(given.get(b"mcp-method")) != frame.method:
         raise _mismatch("Mcp-Method", "the method")
-    name = NAMED.get(frame.method)
+    said = given.get(b"mcp-name")
+    optional = _NAMED_BY_EXTENSIONS.get(frame.method) if said is not None else None
+    name = NAMED.get(frame.method, optional)
     subject = frame.params.get(name) if name else None
-    if subject is not None and headers.decoded(given.get(b"mcp-name")) != subject:
+    if subject is not None and headers.decoded(said) != subject:
         raise _mismatch("Mcp-Name", f"params.{name}")
 
 
@@ -90,21 +94,26 @@ def stripped(data: bytes, params: Mapping[str, Any], *more: str) -> bytes:
     """The request without its envelope, for a server with a handshake; `more` are params to leave out."""
     meta = params.get("_meta")
     if isinstance(meta, Mapping) and meta.keys() <= KEYS:
+        left = None if more else members.without(data, "_meta", meta)
+        if left is not None:
+            return left
         more = (*more, "_meta")
     elif isinstance(meta, Mapping):
         data = members.edited(data, ("params", "_meta"), drop=KEYS)
     return members.edited(data, ("params",), drop=more) if more else data
 
 
-def wrapped(data: bytes, params: Mapping[str, Any], entries: Mapping[str, Any]) -> bytes:
-    """The request with an envelope, for a server without one; `entries` are set in its `_meta`."""
-    raw = {key: jsontext.dumps(entry) for key, entry in entries.items()}
+def wrapped(data: bytes, params: Mapping[str, Any], entries: Mapping[str, bytes]) -> bytes:
+    """The request with an envelope, for a server without sessions; `entries` are JSON."""
     if isinstance(params.get("_meta"), Mapping):
-        return members.edited(data, ("params", "_meta"), drop=KEYS, put=raw)
-    meta = {"_meta": jsontext.dumps(dict(entries))}
+        return members.edited(data, ("params", "_meta"), drop=KEYS, put=entries)
+    meta = written(entries)
+    quick = members.in_front(data, "params", b'"_meta":' + meta) if params and "_meta" not in params else None
+    if quick is not None:
+        return quick
     if params or b'"params"' in data:
-        return members.edited(data, ("params",), put=meta)
-    return members.edited(data, (), put={"params": b'{"_meta":%b}' % meta["_meta"]})
+        return members.edited(data, ("params",), put={"_meta": meta})
+    return members.edited(data, (), put={"params": b'{"_meta":%b}' % meta})
 
 
 def of(capabilities: Mapping[str, Any], info: Any = None, level: str | None = None) -> dict[str, Any]:
@@ -115,3 +124,13 @@ def of(capabilities: Mapping[str, Any], info: Any = None, level: str | None = No
     if level is not None:
         entries[LEVEL_KEY] = level
     return entries
+
+
+def texts(entries: Mapping[str, Any]) -> dict[str, bytes]:
+    """Entries as JSON."""
+    return {key: jsontext.dumps(entry) for key, entry in entries.items()}
+
+
+def written(entries: Mapping[str, bytes]) -> bytes:
+    """Entries as one object in JSON."""
+    return b"{%b}" % b",".join(b'"%b":%b' % (key.encode(), raw) for key, raw in entries.items())

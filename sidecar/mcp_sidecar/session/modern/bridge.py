@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp_sidecar.core import frames, interests, jsontext
 from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.methods import CLIENT_CAPABILITIES
 from mcp_sidecar.core.modern import discover, envelope, members, methods, results
 from mcp_sidecar.core.modern.envelope import Envelope
 from mcp_sidecar.core.modern.errors import RejectionError
@@ -25,6 +26,7 @@ PARKED_SECONDS = 120.0
 """Time for a client to come back with its answers. Meanwhile nobody else can be asked anything."""
 MAX_QUESTIONS = 64
 """Of one call at a time."""
+MAX_QUESTIONS_BYTES = 4 * 1024 * 1024
 
 
 class Answerer(Caller):
@@ -50,6 +52,8 @@ class Answerer(Caller):
         if asked is None or asked.method not in methods.MAY_ASK or len(self.questions) >= MAX_QUESTIONS:
             return False
         params = members.value(frame.data, "params") if frame.params else b"{}"
+        if sum(map(len, self.questions.values())) + len(params) > MAX_QUESTIONS_BYTES:
+            return False
         self.questions[number] = b'{"method":%b,"params":%b}' % (jsontext.dumps(frame.method), params)
         self.on_question()
         return True
@@ -64,20 +68,20 @@ class BridgedCall(ModernCall):
 
     __slots__ = ("info",)
 
-    def __init__(self, client: Client, frame: frames.Frame, info: Any, *, sse: bool) -> None:
+    def __init__(self, client: Client, frame: frames.Frame, info: bytes, *, sse: bool) -> None:
         super().__init__(client, frame, asyncio.get_running_loop().time(), sse=sse)
         self.info = info
-        """The server's identity."""
+        """The server's identity, as JSON."""
 
     def answered(self, line: Line, start: int, end: int, failed: bool) -> None:
         """The server's answer, in the shape of the client's revision."""
+        given = results.Answer(line, start, end)
         if failed:
-            fitting: Line = results.renamed(bytes(line), self.method)
+            renamed = results.renamed(bytes(line), self.method)
+            fitting = results.changed(given, renamed) if renamed != line else given
         else:
-            fitting = results.completed(line, self.method, self.info)
-        if fitting is not line:
-            start, end = results.moved(fitting)
-        super().answered(fitting, start, end, failed)
+            fitting = results.completed(given, self.method, self.info)
+        super().answered(fitting.data, fitting.start, fitting.end, failed)
 
 
 class ParkedCall(Call):
@@ -85,8 +89,10 @@ class ParkedCall(Call):
 
     __slots__ = ("outcome_of",)
 
-    def __init__(self, call: Call, frame: frames.Frame) -> None:
-        super().__init__(call.client, frame, call.started, sse=False)
+    def __init__(self, call: Call) -> None:
+        # Not the request itself: it may be large, and is not needed any more.
+        name = frames.Frame(frames.REQUEST, call.raw_id, call.method, call.id, {}, 0, len(call.raw_id))
+        super().__init__(call.client, name, call.started, sse=False)
         self.outcome_of: Callable[[Call], None] | None = None
         """Ends another call as this one was ended; None: it was not."""
 
@@ -113,6 +119,8 @@ class Bridge:
         self._loop = asyncio.get_running_loop()
         self._states = States(shared.settings.signing_key, shared.settings.server_uid)
         self._parked: dict[str, Answerer] = {}
+        self._answer: Mapping[str, Any] | None = None
+        self._info = b"null"
 
     def request(self, frame: frames.Frame, said: Envelope, subject: str, *, sse: bool) -> ModernCall:
         """Start a call, or go on with one that is parked.
@@ -122,9 +130,11 @@ class Bridge:
             RejectionError: it breaks a rule of the revision.
 
         """
-        bound = binding(frame.method, frame.params)
         if frame.params.get("requestState") is not None:
-            return self._resume(frame, subject, bound, sse=sse)
+            return self._resume(frame, subject, binding(frame.method, frame.params), sse=sse)
+        # Nothing is asked of who offers nothing: no need to know the request again.
+        askable = not said.capabilities.keys().isdisjoint(CLIENT_CAPABILITIES)
+        bound = binding(frame.method, frame.params) if askable else b""
         caller = Answerer(subject, said, bound, self._loop.time())
         call = self._call(caller, frame, sse=sse)
         number = self._shared.table.number()
@@ -141,13 +151,19 @@ class Bridge:
         answer = discover.from_initialize(self._shared.store.answer or {})
         call.finish((frames.result(call.raw_id, jsontext.dumps(answer)),), "ok")
 
-    def _call(self, caller: Answerer, frame: frames.Frame, *, sse: bool) -> BridgedCall:
+    def _identity(self) -> bytes:
+        """The server's identity as JSON, written once for each server process."""
         answer = self._shared.store.answer or {}
-        call = BridgedCall(caller, frame, answer.get("serverInfo"), sse=sse)
+        if answer is not self._answer:
+            self._answer, self._info = answer, jsontext.dumps(answer.get("serverInfo"))
+        return self._info
+
+    def _call(self, caller: Answerer, frame: frames.Frame, *, sse: bool) -> BridgedCall:
+        call = BridgedCall(caller, frame, self._identity(), sse=sse)
         caller.call = call
 
         def soon() -> None:
-            self._loop.call_soon(self._park, caller, frame)  # with all questions of the same moment
+            self._loop.call_soon(self._park, caller)  # with all questions of the same moment
 
         caller.on_question = soon
         return call
@@ -163,13 +179,13 @@ class Bridge:
 
     # Calls that wait for their client.
 
-    def _park(self, caller: Answerer, frame: frames.Frame) -> None:
+    def _park(self, caller: Answerer) -> None:
         """Answer the request with the server's questions."""
         call = caller.call
         number = caller.calls.get(call.id) if call is not None else None
         if call is None or number is None or not caller.questions:
             return
-        caller.call, caller.parked = None, ParkedCall(call, frame)
+        caller.call, caller.parked = None, ParkedCall(call)
         self._shared.table.exchange(number, caller.parked)
         self._shared.table.unlimit(number)
         self._parked[caller.key] = caller
@@ -212,7 +228,7 @@ class Bridge:
             del caller.questions[number]
             asked = self._shared.asked.pop(number, None)
             if asked is not None:
-                self._shared.send(frames.result(asked.raw_id, answers[str(number)]))
+                self._shared.say(frames.result(asked.raw_id, answers[str(number)]))
 
     def _leave(self, caller: Answerer) -> None:
         del self._parked[caller.key]
@@ -234,7 +250,7 @@ class Bridge:
         for number in caller.questions:
             asked = self._shared.asked.pop(number, None)
             if asked is not None:
-                self._shared.send(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
+                self._shared.say(frames.error(asked.raw_id, frames.SERVER_ERROR, "The client is gone"))
         caller.questions.clear()
 
     def close(self) -> None:

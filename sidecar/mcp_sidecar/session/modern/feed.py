@@ -1,5 +1,6 @@
 """The relay's own subscriptions at a server without sessions, for clients with sessions and the status."""
 
+import asyncio
 import logging
 from typing import Any
 
@@ -9,6 +10,8 @@ from mcp_sidecar.core.modern import subscriptions
 from mcp_sidecar.core.modern.methods import LISTEN
 from mcp_sidecar.core.modern.subscriptions import Filter
 from mcp_sidecar.session.shared import Shared
+
+AGAIN_SECONDS = 1.0
 
 
 class Feed:
@@ -20,13 +23,17 @@ class Feed:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
+        self._loop = asyncio.get_running_loop()
         self._lists = 0
         self._resources = 0
         self._coming = 0
         self._uris: frozenset[str] = frozenset()
 
     def open(self) -> None:
-        """The server can be used: subscribe to all that is wanted."""
+        """The server can be used: subscribe to all that is wanted, and to nothing twice."""
+        for number in (self._lists, self._resources, self._coming):
+            if self._shared.table.take_own(number) is not None:
+                self._cancel(number)
         self._resources = self._coming = 0
         self._uris = frozenset()
         self._lists = self._listen(subscriptions.everything(self._shared.capabilities))
@@ -70,10 +77,17 @@ class Feed:
         def ended(message: dict[str, Any] | None) -> None:
             if message is not None and "error" in message:
                 log.event("subscription_refused", logging.WARNING, error=str(message["error"])[:500])
+            elif message is not None and self.knows(number):
+                self._loop.call_later(AGAIN_SECONDS, self._again, number)
 
         self._shared.table.add_own(number, ended)
         self._shared.send(self._shared.asking(number, LISTEN, {"notifications": wanted.shape()}))
         return number
+
+    def _again(self, number: int) -> None:
+        """The server ended a subscription, and goes on: whatever it was for is still wanted."""
+        if self._shared.modern and self.knows(number):
+            self.open()
 
     def _cancel(self, number: int) -> None:
         self._shared.table.take_own(number)

@@ -47,7 +47,7 @@ class Notices:
         """End a subscription that an earlier life of this relay had left behind."""
         if number is not None and not self._feed.knows(number):
             params = {"requestId": number, "reason": "nobody listens any more"}
-            self._shared.send(frames.notification("notifications/cancelled", params))
+            self._shared.say(frames.notification("notifications/cancelled", params))
 
     def _ended(self, number: int | None) -> None:
         """The server ends a subscription: nothing else may it cancel."""

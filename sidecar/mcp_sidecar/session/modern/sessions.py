@@ -8,13 +8,17 @@ from mcp_sidecar.core import frames, interests, jsontext, methods
 from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.modern import envelope, members, results
 from mcp_sidecar.core.modern import methods as modern
-from mcp_sidecar.session.calls import Call, RefusedError
+from mcp_sidecar.session.calls import Call, Parts, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.modern.feed import Feed
 from mcp_sidecar.session.outbound import Outbound
-from mcp_sidecar.session.shared import Asked, Shared
+from mcp_sidecar.session.shared import MAX_ASKED, Asked, Shared
 
 MAX_ROUNDS = 16
+MAX_QUESTIONS = 64
+"""Of one round."""
+_KEPT_MESSAGES = 2
+"""Times the largest message: requests that are kept for their repetition, all together."""
 DEFAULT_LEVEL = "info"
 """From here on a session gets log messages that never named a level."""
 _PAUSES = (0.05, 0.1, 0.2)  # seconds before a call is repeated of which the server wanted nothing but that
@@ -23,12 +27,15 @@ _PAUSES = (0.05, 0.1, 0.2)  # seconds before a call is repeated of which the ser
 class SessionCall(Call):
     """A call that may take several requests, because the server wants to know more."""
 
-    __slots__ = ("frame", "rounds", "sessions")
+    __slots__ = ("frame", "kept", "rounds", "sessions")
 
     def __init__(self, sessions: "Sessions", client: Client, frame: frames.Frame, *, sse: bool) -> None:
         super().__init__(client, frame, asyncio.get_running_loop().time(), sse=sse)
         self.sessions = sessions
-        self.frame = frame
+        self.frame: frames.Frame | None = frame
+        """The request, to be repeated; None when there was no room to keep it."""
+        self.kept = 0
+        """Bytes of it that count as kept."""
         self.rounds = 0
 
     def answered(self, line: Line, start: int, end: int, failed: bool) -> None:
@@ -38,10 +45,14 @@ class SessionCall(Call):
             if wish is not None:
                 self.sessions.inquire(self, wish)
                 return
-            plain = results.plain(line, self.method)
-            if plain is not line:
-                line, (start, end) = plain, results.moved(plain)
+            plain = results.plain(results.Answer(line, start, end), self.method)
+            line, start, end = plain.data, plain.start, plain.end
         super().answered(line, start, end, failed)
+
+    def finish(self, answer: Parts, outcome: str) -> None:
+        """End the call, and with it the need to repeat it."""
+        super().finish(answer, outcome)
+        self.sessions.let_go(self)
 
 
 class Inquiry:
@@ -73,6 +84,7 @@ class Sessions:
         self._feed = feed
         self._loop = asyncio.get_running_loop()
         outbound.on_interests = feed.refresh
+        self._kept = 0
         self._local = {
             "ping": lambda _client, _params: None,
             "logging/setLevel": self._set_level,
@@ -98,19 +110,44 @@ class Sessions:
             client.left(call.id, self._loop.time())
             return call
         number = self._shared.table.number()
-        if not self._send(call, number, {}):
+        if not self._send(call, frame, number, {}):
             name = self._shared.settings.server_name
             raise RefusedError(frames.SERVER_ERROR, f"MCP server {name!r} is not connected")
         self._shared.table.add(number, call)
+        self._keep(call, len(frame.data))
         return call
 
-    def _send(self, call: SessionCall, number: int, more: Mapping[str, bytes]) -> bool:
-        client, frame = call.client, call.frame
-        entries = envelope.of(client.declared, client.info, self._level(client))
+    def _keep(self, call: SessionCall, size: int) -> None:
+        """Keep a request for its repetition, as long as all that are kept have room."""
+        if self._kept + size > _KEPT_MESSAGES * self._shared.settings.max_message_bytes:
+            call.frame = None
+            return
+        call.kept = size
+        self._kept += size
+
+    def let_go(self, call: SessionCall) -> None:
+        """A call ended."""
+        self._kept -= call.kept
+        call.kept, call.frame = 0, None
+
+    def _send(self, call: SessionCall, frame: frames.Frame, number: int, more: Mapping[str, bytes]) -> bool:
+        client = call.client
+        entries = self._entries(client)
         data = envelope.wrapped(frame.data, frame.params, entries)
         if more:
             data = members.edited(data, ("params",), put=more)
         return self._shared.send(self._outbound.rewritten(frame, data, number, call))
+
+    def _entries(self, client: Client) -> dict[str, bytes]:
+        """The client's envelope; its larger part is written once."""
+        if client.envelope is None:
+            client.envelope = envelope.texts(envelope.of(client.declared, client.info))
+        level = self._level(client)
+        return (
+            client.envelope
+            if level is None
+            else {**client.envelope, envelope.LEVEL_KEY: b'"%b"' % level.encode()}
+        )
 
     def _level(self, client: Client) -> str | None:
         if "logging" not in self._shared.capabilities:
@@ -157,11 +194,13 @@ class Sessions:
         call.rounds += 1
         questions = wish.get("inputRequests") or {}
         inquiry = Inquiry(call, self._shared.table.number(), wish.get("requestState"))
-        self._shared.table.add(inquiry.number, call)
-        if call.rounds > MAX_ROUNDS or not isinstance(questions, Mapping):
-            self._fail(
-                inquiry, "asks for more without end" if questions else "asks for nothing that is known"
-            )
+        self._shared.table.again(inquiry.number, call)
+        if not isinstance(questions, Mapping):
+            self._fail(inquiry, "asks for nothing that is known")
+        elif call.rounds > MAX_ROUNDS or len(questions) > MAX_QUESTIONS:
+            self._fail(inquiry, "asks for more without end")
+        elif call.frame is None:
+            self._fail(inquiry, "asks for more, but the call is too large to be repeated")
         elif not questions:
             pause = _PAUSES[min(call.rounds, len(_PAUSES)) - 1]
             self._loop.call_later(pause, self._repeat, inquiry)
@@ -172,7 +211,7 @@ class Sessions:
         method = question.get("method") if isinstance(question, Mapping) else None
         wanted = methods.SERVER_REQUESTS.get(str(method))
         client = inquiry.call.client
-        if wanted is None or wanted not in client.capabilities:
+        if wanted is None or wanted not in client.capabilities or len(self._shared.asked) >= MAX_ASKED:
             return False
         number = self._shared.table.number()
         data = frames.request(number, str(method), question.get("params") or {})
@@ -191,13 +230,16 @@ class Sessions:
             self._end(inquiry, frames.error_of(frame, inquiry.call.raw_id))
             return
         inquiry.answers[key] = members.value(frame.data, "result")
-        if not inquiry.open:
+        if sum(map(len, inquiry.answers.values())) > self._shared.settings.max_message_bytes:
+            self._fail(inquiry, "cannot be given answers of that size")
+        elif not inquiry.open:
             self._repeat(inquiry)
 
     def _repeat(self, inquiry: Inquiry) -> None:
-        if self._shared.table.get(inquiry.number) is not inquiry.call:
+        frame = inquiry.call.frame
+        if frame is None or self._shared.table.get(inquiry.number) is not inquiry.call:
             return  # cancelled, timed out, or the process is gone
-        if not self._send(inquiry.call, inquiry.number, inquiry.params()):
+        if not self._send(inquiry.call, frame, inquiry.number, inquiry.params()):
             self._fail(inquiry, "is not connected any more")
 
     def _fail(self, inquiry: Inquiry, why: str) -> None:

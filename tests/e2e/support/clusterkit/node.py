@@ -80,9 +80,9 @@ def ctr(*arguments: str) -> str:
     return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments)
 
 
-def kill_container(container_id: str) -> None:
-    """SIGKILL the first process of a container; `container_id` as in a pod's status."""
-    ctr("tasks", "kill", "--signal", "SIGKILL", container_id.rpartition("/")[2])
+def kill_container(container_id: str, signal: str = "SIGKILL") -> None:
+    """Send a signal to the first process of a container; `container_id` as in a pod's status."""
+    ctr("tasks", "kill", "--signal", signal, container_id.rpartition("/")[2])
 
 
 def tag_image(source: str, target: str) -> None:

@@ -1,6 +1,7 @@
 """A pod without Kubernetes: the real launcher as a process, the relay in this process or in its own."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from relaykit.waiting import eventually
 
 ROOT = Path(__file__).parents[4]
 SCRIPTED = Path(__file__).with_name("scripted.py")
+STATELESS = Path(__file__).with_name("stateless_server.py")
 TOKEN, ADMIN_TOKEN = "client-token", "admin-token"
 ADMIN = {"authorization": f"Bearer {ADMIN_TOKEN}"}
 
@@ -56,6 +58,10 @@ class Pod:
         }
         self.settings = Settings(**(chosen | settings))
 
+    def configure(self, **changes: Any) -> None:
+        """Change settings before the relay starts."""
+        self.settings = dataclasses.replace(self.settings, **changes)
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/mcp"
@@ -65,13 +71,15 @@ class Pod:
         return f"http://127.0.0.1:{self.admin_port}"
 
     def launch(self, mode: str = "answer", *, command: list[str] | None = None) -> None:
-        """Start the launcher with the scripted server."""
+        """Start the launcher with the scripted server; for `stateless[:MODE]` with the other one."""
+        kind, _, rest = mode.partition(":")
+        script = [str(STATELESS), rest or "answer"] if kind == "stateless" else [str(SCRIPTED), mode]
         log = self.directory / "termination"
         self.launcher = subprocess.Popen(
             [
                 str(launcher_path()), "run", "--socket", str(self.socket), "--termination-log", str(log),
                 "--max-line-bytes", str(self.settings.max_message_bytes), "--",
-                *(command or [sys.executable, str(SCRIPTED), mode]),
+                *(command or [sys.executable, *script]),
             ],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -109,6 +117,7 @@ class Pod:
             "MCP_RELAY_HOST": "127.0.0.1",
             "MCP_RELAY_PORT": str(self.port),
             "MCP_RELAY_ADMIN_PORT": str(self.admin_port),
+            "MCP_RELAY_PROTOCOL": self.settings.protocol,
         }
 
     async def spawn_relay(self) -> None:

@@ -76,6 +76,12 @@ def tool_ask(rid: Any, args: Json, _meta: Json) -> None:
     threading.Thread(target=work).start()
 
 
+def tool_ask_and_go(rid: Any, args: Json, _meta: Json) -> None:
+    """Ask the client for something, and do without the answer."""
+    send({"id": args["id"], "method": args["method"], "params": args.get("params", {})})
+    later(0.1, lambda: send({"id": rid, "result": text("gone ahead")}))
+
+
 def tool_withdraw(rid: Any, args: Json, _meta: Json) -> None:
     send({"id": "w", "method": args["method"], "params": {}})
     send({"method": "notifications/cancelled", "params": {"requestId": "w", "reason": "changed my mind"}})
@@ -230,6 +236,9 @@ def request(rid: Any, method: str, params: Json) -> None:
         call(rid, params)
     elif method in ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"):
         send({"id": rid, "result": {}})
+    elif method == "resources/read":
+        error = {"code": -32002, "message": "Resource not found", "data": {"uri": params.get("uri")}}
+        send({"id": rid, "error": error})
     elif method == "vendor/echo":
         send({"id": rid, "result": params})
     else:

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.web.connection import Connection, Site
@@ -56,6 +57,8 @@ class Application:
         self.seen: list[Seen] = []
         self.problems: list[str] = []
         self.later: list[Exchange] = []
+        self.defer: Callable[[], Coroutine[Any, Any, None]] | None = None
+        """Set: every request goes on in a task that needs its body."""
 
     def refusal(self, head: Head) -> Reply | None:
         return Reply(403) if head.path == b"/no" else None
@@ -67,6 +70,9 @@ class Application:
     def serve(self, exchange: Exchange) -> None:
         head = exchange.head
         self.seen.append((head.method, head.path, exchange.body))
+        if self.defer is not None:
+            exchange.defer(self.defer())
+            return
         if head.path == b"/break":
             raise RuntimeError("a defect")
         if head.path == b"/later":

@@ -1,0 +1,1 @@
+"""`mcpsrv`, the command line for people: import, try, call, watch and explain MCPServers."""

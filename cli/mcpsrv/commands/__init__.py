@@ -1,0 +1,1 @@
+"""One module for each command: reads the cluster, lets `core` decide, prints."""

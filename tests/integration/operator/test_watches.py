@@ -1,0 +1,122 @@
+"""The operator as a process against an API server whose watches end in every way: nothing stays unseen."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apikit.server import GONE, ApiServer, served
+
+Json = dict[str, Any]
+SECONDS = 20
+
+
+def mcpserver(name: str) -> Json:
+    return {
+        "apiVersion": "mcp-session.dev/v1alpha1",
+        "kind": "MCPServer",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {"command": ["uvx", "mcp-server-time"]},
+    }
+
+
+@dataclass
+class Running:
+    """The operator, and the API server that it talks to."""
+
+    api: ApiServer
+    process: asyncio.subprocess.Process
+
+    def pods(self) -> set[str]:
+        return {name for _, name in self.api.objects["pods"]}
+
+    def phase(self) -> Any:
+        return self.api.objects["mcpservers"]["default", "time"].get("status", {}).get("phase")
+
+    async def made(self, *names: str) -> None:
+        await self.api.until(lambda: set(names) <= self.pods(), SECONDS)
+
+    async def watching(self, plural: str, times: int = 1) -> None:
+        await self.api.until(
+            lambda: self.api.opened[plural] >= times and bool(self.api.watches[plural]), SECONDS
+        )
+
+
+@pytest.fixture
+async def running(tmp_path: Path, unused_tcp_port_factory: Callable[[], int]) -> AsyncIterator[Running]:
+    async with served() as (api, port):
+        await api.put("mcpservers", mcpserver("time"))
+        config = {
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "current-context": "x",
+        }
+        (tmp_path / "config").write_text(json.dumps(config), encoding="utf-8")
+        environment = os.environ | {
+            "KUBECONFIG": str(tmp_path / "config"),
+            "MCP_OPERATOR_HEALTH_PORT": str(unused_tcp_port_factory()),
+            "MCP_OPERATOR_METRICS_PORT": str(unused_tcp_port_factory()),
+        }
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-X", "dev", "-m", "mcp_operator", env=environment, stderr=asyncio.subprocess.PIPE
+        )
+        found = Running(api, process)
+        try:
+            await found.made("mcp-time-1")
+            for plural in ("mcpservers", "pods"):
+                await found.watching(plural)
+            yield found
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+@pytest.mark.parametrize("error", [GONE, None], ids=["410 Gone", "a broken connection"])
+async def test_what_is_made_while_a_watch_is_away_is_seen(running: Running, error: Json | None) -> None:
+    before = running.api.opened["mcpservers"]
+    await running.api.put("mcpservers", mcpserver("missed"), silent=True)
+    await running.api.end_watches("mcpservers", error)
+    await running.made("mcp-missed-1")
+    await running.watching("mcpservers", before + 1)
+    await running.api.put("mcpservers", mcpserver("afterwards"))
+    await running.made("mcp-afterwards-1")
+
+
+@pytest.mark.parametrize("error", [GONE, None], ids=["410 Gone", "a broken connection"])
+async def test_a_pod_that_goes_while_a_watch_is_away_is_made_again(
+    running: Running, error: Json | None
+) -> None:
+    pod = running.api.objects["pods"]["default", "mcp-time-1"]
+    up = {"state": {"running": {"startedAt": "2026-01-31T12:00:00Z"}}}
+    await running.api.put(
+        "pods",
+        {
+            **pod,
+            "status": {
+                "phase": "Running",
+                "podIP": "127.0.0.1",  # where no relay answers
+                "initContainerStatuses": [{"name": "relay", **up}],
+                "containerStatuses": [{"name": "server", **up}],
+            },
+        },
+    )
+    await running.api.until(lambda: running.phase() == "Connecting", SECONDS)
+    await running.api.remove("pods", "mcp-time-1", silent=True)
+    await running.api.end_watches("pods", error)
+    await running.made("mcp-time-2")
+
+
+async def test_an_operator_that_ends_leaves_nothing_open(running: Running) -> None:
+    running.process.terminate()
+    _, said = await asyncio.wait_for(running.process.communicate(), SECONDS)
+    assert running.process.returncode == 0, said.decode()
+    for complaint in (b"Unclosed", b"ResourceWarning", b"Traceback", b"never awaited"):
+        assert complaint not in said, said.decode()

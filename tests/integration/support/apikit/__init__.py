@@ -1,0 +1,1 @@
+"""An API server in memory, for the operator as a process."""
