@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench lock crd clean
+.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench soak lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -63,7 +63,7 @@ conformance: $(VENV)/.ready launcher ## the official MCP conformance suite again
 	@PYTHONPATH=tests/conformance $(BIN)/python -m suitekit
 
 test: ## everything: lint, types, unit, chart, integration, conformance, end to end, attacks and faults on a real cluster
-	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e chaos-short
+	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e attack chaos-short
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
 	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver cli:cli dev:dev \
@@ -82,7 +82,7 @@ e2e: $(VENV)/.ready ## end-to-end tests against the running cluster (make cluste
 	@echo "==> end-to-end tests, four at a time"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial and not public" --ignore=tests/e2e/attack
 	@echo "==> end-to-end tests that need the cluster for themselves"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial --deselect tests/e2e/test_rights.py
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial
 
 servers: $(VENV)/.ready ## twelve public servers from npm and PyPI on the running cluster (make cluster)
 	@$(DEV) load-public
@@ -109,6 +109,10 @@ bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cl
 	@PYTHONPATH=tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
 	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json
+
+soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
+	@PYTHONPATH=tests/e2e/support:tests/integration/support \
+	  $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),60) --rate $(or $(RATE),300)
 
 images: $(VENV)/.ready ## build the images that changed, by docker or buildah
 	@$(DEV) images

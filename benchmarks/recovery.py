@@ -5,7 +5,8 @@
 
 Needs `make cluster`, with the local node. "Works again": a client that knows nothing of the fault opens a
 session, lists the tools and calls one; a new attempt starts every 0.1 s whether or not earlier ones hang, and
-is given up after 8 s. The status is read every 0.1 s. Times count from the fault.
+is given up after 8 s; told is the first success after the last failure. The status is read every 0.1 s. Times
+count from the fault.
 """
 
 import argparse
@@ -34,6 +35,9 @@ EVERY_SECONDS = 0.1
 GIVE_UP_SECONDS = 8.0
 LONGEST_SECONDS = 45.0
 WATCHED_SECONDS = 60.0
+SETTLE_SECONDS = 1.5
+# A fault that never shows in the status is waited for so long.
+UNSEEN_SECONDS = 8.0
 IN_FLIGHT_SECONDS = 35.0
 STUBBORN = ("--ignore-term", "--ignore-eof")
 BROKEN = (*manifests.BROKEN, "exits", "--code", "1")
@@ -48,6 +52,15 @@ class Row:
     told: list[tuple[float, str]] = field(default_factory=list)
     in_flight: str = ""
     session: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt, in seconds from the fault."""
+
+    begun: float
+    ended: float
+    served: bool
 
 
 @dataclass(frozen=True)
@@ -98,26 +111,42 @@ async def attempt(target: Target) -> None:
         await client.call("echo", text="works")
 
 
-async def works_again(target: Target, since: float) -> float | None:
-    """Seconds until an attempt succeeds that began after the fault; None: never within the limit."""
-    done: asyncio.Queue[float] = asyncio.Queue()
+async def attempts(target: Target, since: float, over: Callable[[], bool]) -> list[Attempt]:
+    """What becomes of the attempts that begin every 0.1 s, until all is over."""
+    made: list[Attempt] = []
 
     async def one() -> None:
-        with contextlib.suppress(*FAILURES):
+        begun = time.monotonic() - since
+        try:
             await attempt(target)
-            done.put_nowait(time.monotonic() - since)
+        except FAILURES:
+            made.append(Attempt(begun, time.monotonic() - since, served=False))
+        else:
+            made.append(Attempt(begun, time.monotonic() - since, served=True))
 
-    attempts: set[asyncio.Task[None]] = set()
-    try:
-        while time.monotonic() - since < LONGEST_SECONDS:
-            attempts.add(asyncio.create_task(one()))
-            with contextlib.suppress(TimeoutError):
-                return await asyncio.wait_for(done.get(), EVERY_SECONDS)
-        return None
-    finally:
-        for task in attempts:
-            task.cancel()
-        await asyncio.gather(*attempts, return_exceptions=True)
+    async with asyncio.TaskGroup() as group:
+        while not over() and time.monotonic() - since < LONGEST_SECONDS:
+            group.create_task(one())
+            await asyncio.sleep(EVERY_SECONDS)
+    return made
+
+
+def works_again(made: list[Attempt]) -> float | None:
+    """When the first attempt was served of those that began after the last that was not; None: none was.
+
+    A pod that is told to end serves on for a moment: that is not yet working again.
+    """
+    failed = max((one.begun for one in made if not one.served), default=None)
+    if failed is None:
+        return 0.0
+    return min((one.ended for one in made if one.served and one.begun > failed), default=None)
+
+
+def settled(row: Row, since: float) -> bool:
+    """Whether the status has been Ready again for a while after it was not; or never was otherwise."""
+    at, said = row.told[-1] if row.told else (0.0, "")
+    waited = SETTLE_SECONDS if len(row.told) > 1 else UNSEEN_SECONDS
+    return said.startswith("Connected/True") and time.monotonic() - since - at > waited
 
 
 async def outcome(call: Awaitable[str], since: float) -> str:
@@ -145,13 +174,12 @@ async def measure_case(made: World, case: Case) -> Row:
     since = time.monotonic()
     watching = asyncio.create_task(watch_status(target.server, since, row))
     flight = asyncio.create_task(outcome(call, since))
-    at = await case.fault(made, target)
-    row.works = await works_again(target, since)
+    await case.fault(made, target)
+    row.works = works_again(await attempts(target, since, lambda: settled(row, since)))
     row.session = await session_of(old)
     row.in_flight = await flight
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-    row.told = [(seconds, said) for seconds, said in row.told if seconds >= 0 and at]
     await world.drop(made, target)
     return row
 

@@ -80,7 +80,8 @@ async def token(kube: Kube, server: Json) -> str:
         raise NotFoundError(
             f"the Secret {name} has no key {key}: add it, or correct spec.auth.bearer.secretRef"
         )
-    return base64.b64decode(data[key]).decode().strip()
+    # While it is rotated there are several, one a line; the newest stands first.
+    return base64.b64decode(data[key]).decode().strip().partition("\n")[0].strip()
 
 
 @asynccontextmanager

@@ -31,6 +31,9 @@ TOKEN_FILE: Final = "token"  # noqa: S105 - a file name
 ADMIN_TOKEN_FILE: Final = "admin-token"  # noqa: S105 - a file name
 SIGNING_KEY_FILE: Final = "signing-key"
 
+# How many tokens TOKEN_FILE may hold, one a line: all of them are valid, so that a rotation has no gap.
+MAX_TOKENS: Final = 8
+
 # Where the relay image keeps the launcher that the postStart hook copies from.
 IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 
@@ -52,6 +55,7 @@ ENV_ON_SERVER_RESTART: Final = "MCP_RELAY_ON_SERVER_RESTART"
 ENV_IDLE_TIMEOUT: Final = "MCP_RELAY_IDLE_TIMEOUT_SECONDS"
 ENV_MAX_CLIENTS: Final = "MCP_RELAY_MAX_CLIENTS"
 ENV_MAX_MESSAGE_BYTES: Final = "MCP_RELAY_MAX_MESSAGE_BYTES"
+ENV_HTTP_SSE: Final = "MCP_RELAY_HTTP_SSE"
 ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"
 ENV_TOOLS_ALLOW: Final = "MCP_RELAY_TOOLS_ALLOW"

@@ -81,6 +81,11 @@ def _parser() -> argparse.ArgumentParser:
         help="limit of one message (default 16777216)",
     )
     parser.add_argument(
+        "--http-sse",
+        action="store_true",
+        help="serve the deprecated HTTP+SSE transport of revision 2024-11-05, too, at /sse",
+    )
+    parser.add_argument(
         "--protocol",
         choices=opening.PROTOCOLS,
         default=opening.AUTO,
@@ -135,6 +140,7 @@ def _settings(options: argparse.Namespace, command: list[str], directory: Path, 
         allowed_hosts=tuple(options.allowed_host),
         call_timeout=options.call_timeout,
         max_message_bytes=options.max_message_bytes,
+        http_sse=options.http_sse,
         protocol=options.protocol,
         client_capabilities=tuple(dict.fromkeys(options.client_capability)),
     )

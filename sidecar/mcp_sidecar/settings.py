@@ -27,7 +27,9 @@ class Settings:
     server_uid: str
     signing_key: bytes
     token: bytes | None
-    """None: clients need no token."""
+    """The clients' tokens, one a line; None: they need none."""
+    token_file: Path | None = None
+    """Where the tokens are read from when they change; None: they never do."""
     admin_token: bytes
     socket_path: str
     state_dir: Path
@@ -44,6 +46,8 @@ class Settings:
     """What becomes of clients' sessions when another process takes the server's place."""
     max_clients: int = 1000
     max_message_bytes: int = 16 * 1024 * 1024
+    http_sse: bool = False
+    """Serve the transport of revision 2024-11-05, too."""
     protocol: str = opening.AUTO
     """Which kind of revision to speak with the server: Auto, Legacy or Modern."""
     client_capabilities: tuple[str, ...] = ()
@@ -72,6 +76,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         server_uid=_text(environment, paths.ENV_SERVER_UID),
         signing_key=_secret(secrets / paths.SIGNING_KEY_FILE),
         token=_secret(secrets / paths.TOKEN_FILE) if auth == "Bearer" else None,
+        token_file=secrets / paths.TOKEN_FILE,
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
@@ -86,6 +91,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         on_server_restart=_choice(environment, paths.ENV_ON_SERVER_RESTART, RESTARTS),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
+        http_sse=_choice(environment, paths.ENV_HTTP_SSE, ("false", "true")) == "true",
         protocol=_choice(environment, paths.ENV_PROTOCOL, opening.PROTOCOLS),
         client_capabilities=_capabilities(environment),
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),

@@ -101,12 +101,18 @@ async def test_a_noisy_start_is_no_failure(servers: Servers) -> None:
 
 
 async def test_a_slow_start_is_waited_for_and_costs_no_retry(servers: Servers) -> None:
-    server = await servers.apply("slow", (*manifests.RAW, "--delay", "6"))
+    server = await servers.apply("slow", (*manifests.RAW, "--delay", "20"))
     item = await server.until(in_phase("Connecting"), what="phase Connecting")
     assert status(item, "address") is None
-    item = await server.ready()
+    pod = await server.pod()
+    item = await server.ready(within=60)
     assert status(item, "recovery", "restarts") == 0
+    assert status(item, "recovery", "consecutiveFailures") in (None, 0)
     assert status(item, "session", "epoch") == 1
+    assert (await server.pod())["metadata"]["uid"] == pod["metadata"]["uid"]
+    client = await server.client()
+    assert (await server.stats(client))["initializes"] == 1
+    await client.close()
 
 
 async def test_a_changed_tool_list_reaches_status_and_clients(servers: Servers) -> None:

@@ -59,3 +59,7 @@ def test_calls_that_wait_for_the_server_begin_in_the_order_they_came() -> None:
     numbers = [call.number for call in world.model.asks]
     assert None not in numbers
     assert numbers == sorted(number for number in numbers if number is not None)
+
+
+def test_a_process_that_ends_while_its_tools_are_read_leaves_no_reader_behind() -> None:
+    tell(("hold", 0, 0), ("kill_relay", 0, 0), ("change_tools", 0, 0), ("die", 0, 0))

@@ -42,11 +42,11 @@ def compute(
     seen: Observation, plan: Plan, context: Context, created: tuple[str, str] | None = None
 ) -> MCPServerStatus:
     """The status to be written. `created`: name and UID of the pod that this run has made."""
-    session = verified(seen, plan)
+    session, generation = verified(seen, plan), _generation(seen, plan)
     return MCPServerStatus(
-        observed_generation=seen.generation,
+        observed_generation=generation,
         phase=plan.phase,
-        conditions=conditions.compute(seen, plan, session is not None),
+        conditions=conditions.compute(seen, plan, generation, verified=session is not None),
         image=context.image or None,
         address=Address(url=context.url) if session and plan.phase is Phase.CONNECTED else None,
         error=_error(seen, plan),
@@ -56,6 +56,15 @@ def compute(
         tools_digest=session.tools_digest if session else None,
         tools=_tools(session) if session else (),
     )
+
+
+def _generation(seen: Observation, plan: Plan) -> int:
+    """The generation that the status is about: of a pod that serves on under an older spec, that one's.
+
+    So nobody who waits for Ready takes the old pod for the new one.
+    """
+    written = seen.status.observed_generation
+    return written if plan.changed and written is not None else seen.generation
 
 
 def verified(seen: Observation, plan: Plan) -> RelayStatus | None:
@@ -96,9 +105,11 @@ def _as_error(found: Failure, previous: ServerError | None) -> ServerError:
 def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
     previous = seen.status.recovery or RecoveryStatus()
     budget = plan.budget
-    had_pod = seen.status.session is not None and seen.status.session.epoch > 0
+    known = seen.status.session.epoch if seen.status.session is not None else 0
     # A pod that only waited, for a Secret perhaps, was no server that restarts.
-    replaced = had_pod and plan.create_epoch is not None and (seen.pod is None or seen.pod.started)
+    replaced = known > 0 and plan.create_epoch is not None and (seen.pod is None or seen.pod.started)
+    # An operator may have ended between making a pod and writing that down.
+    untold = known > 0 and any(pod.epoch > known for pod in seen.pods)
     restored = seen.status.phase is Phase.RECONNECTING and plan.phase is Phase.CONNECTED
     return RecoveryStatus(
         action=plan.action,
@@ -106,7 +117,7 @@ def _recovery(seen: Observation, plan: Plan) -> RecoveryStatus:
         attempt=min(budget.failures, seen.spec.recovery.max_retries),
         max_retries=seen.spec.recovery.max_retries,
         next_attempt_time=budget.next_attempt,
-        restarts=previous.restarts + (1 if replaced else 0),
+        restarts=previous.restarts + replaced + untold,
         reconnects=previous.reconnects + (1 if restored else 0),
         consecutive_failures=budget.failures,
         config_hash=budget.config_hash,

@@ -24,7 +24,11 @@ LAST_SECONDS: Final = 0.2
 FIRST_CONNECT_SECONDS: Final = 0.03
 LAST_CONNECT_SECONDS: Final = 1.0
 # An operator that cannot reach Services (outside the cluster, behind a policy) must not hold up the status.
+# One that has reached others, and reaches this one's pod, knows better: the cluster has yet to take it up.
 PATIENCE_SECONDS: Final = 5.0
+SLOW_SECONDS: Final = 2.0
+
+Address = tuple[str, int]
 
 
 @dataclass
@@ -40,9 +44,13 @@ class Doors:
     def __init__(self, wake: Callable[[Key], None]) -> None:
         self._wake = wake
         self._doors: dict[Key, _Door] = {}
+        self._reaches_services = False
 
-    def is_open(self, key: Key, uid: str, host: str, port: int) -> bool:
-        """Whether the Service was found to lead to this pod; begins to try where that is not known yet."""
+    def is_open(self, key: Key, uid: str, service: Address, pod: Address) -> bool:
+        """Whether the Service was found to lead to this pod; begins to try where that is not known yet.
+
+        Both addresses are of the port for clients: host and port.
+        """
         door = self._doors.get(key)
         if door is not None and door.uid == uid:
             return door.is_open
@@ -50,7 +58,7 @@ class Doors:
         door = self._doors[key] = _Door(uid)
         door.task = tasks.start(
             f"the try of the Service of {key[0]}/{key[1]}",
-            self._try(key, door, host, port),
+            self._try(key, door, service, pod),
             lambda: self._open(key, door),
         )
         return False
@@ -69,23 +77,34 @@ class Doors:
         await asyncio.gather(*running, return_exceptions=True)
         self._doors.clear()
 
-    async def _try(self, key: Key, door: _Door, host: str, port: int) -> None:
+    async def _try(self, key: Key, door: _Door, service: Address, pod: Address) -> None:
         loop = asyncio.get_running_loop()
         end, pause, patience = loop.time() + PATIENCE_SECONDS, FIRST_SECONDS, FIRST_CONNECT_SECONDS
-        while loop.time() < end:
-            try:
-                await tcp.touch(host, port, patience)
-            except UnreachableError:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LAST_SECONDS)
-                patience = min(patience * 1.5, LAST_CONNECT_SECONDS)
-            else:
-                break
+        slowest = LAST_SECONDS
+        while not await _leads_somewhere(service, patience):
+            if loop.time() >= end:
+                if not (self._reaches_services and await _leads_somewhere(pod, LAST_CONNECT_SECONDS)):
+                    logger.warning("%s/%s: the Service cannot be reached from here", *key)
+                    break
+                if slowest != SLOW_SECONDS:
+                    logger.warning("%s/%s: the Service does not lead to its pod, which works", *key)
+                    slowest = SLOW_SECONDS
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, slowest)
+            patience = min(patience * 1.5, LAST_CONNECT_SECONDS)
         else:
-            logger.warning("%s/%s: the Service cannot be reached from here, its pod can", *key)
+            self._reaches_services = True
         self._open(key, door)
 
     def _open(self, key: Key, door: _Door) -> None:
         """Found to be open, or not to be found out: a try that fails must not hold up the status either."""
         door.is_open = True
         self._wake(key)
+
+
+async def _leads_somewhere(address: Address, seconds: float) -> bool:
+    try:
+        await tcp.touch(*address, seconds)
+    except UnreachableError:
+        return False
+    return True

@@ -123,7 +123,7 @@ class Observer:
         address = (found or {}).get("spec", {}).get("clusterIP", "None")
         if seen.served_now or address == "None":
             return True
-        return self._doors.is_open(key, pod.uid, address, service.PORT)
+        return self._doors.is_open(key, pod.uid, (address, service.PORT), (pod.ip or "", paths.MCP_PORT))
 
     def _observation(
         self,

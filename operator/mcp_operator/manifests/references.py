@@ -11,6 +11,7 @@ from typing import Any, Final
 from mcp_operator.core.api import AuthType, MCPServerSpec
 from mcp_operator.core.configuration import MAX_OBJECTS, OTHERS, Parts
 from mcp_operator.core.observation import MissingReference
+from mcp_relay_api import paths
 
 Json = dict[str, Any]
 SECRET: Final = "Secret"  # noqa: S105 - a kind, no password
@@ -34,7 +35,7 @@ class Reference:
     keys: tuple[str, ...] = ()
     optional: bool = False
     token: bool = False
-    """Whether the value is the clients' bearer token."""
+    """Whether the value is the clients' bearer token: the relay follows a change of it by itself."""
 
 
 def find(spec: MCPServerSpec) -> tuple[Reference, ...]:
@@ -59,7 +60,7 @@ def missing(
 def parts(references: tuple[Reference, ...], lookup: Lookup, gaps: set[tuple[str, str]], key: bytes) -> Parts:
     """A digest for each object that is referred to, by kind and name; "" for those in `gaps`."""
     chosen: dict[tuple[str, str], list[Any]] = {}
-    for item in references:
+    for item in _fixed(references):
         chosen.setdefault((item.kind, item.name), []).append(_chosen(item, lookup(item.kind, item.name)))
     names = sorted(chosen)
     named = {f'{kind} "{name}"': [chosen[kind, name]] for kind, name in names[:MAX_OBJECTS]}
@@ -71,9 +72,16 @@ def parts(references: tuple[Reference, ...], lookup: Lookup, gaps: set[tuple[str
 
 def digest(references: tuple[Reference, ...], lookup: Lookup, own: Mapping[str, bytes], key: bytes) -> str:
     """Hash of all values referred to and of the own Secret, keyed so that no value can be guessed from it."""
-    seen = [[item.kind, item.name, _chosen(item, lookup(item.kind, item.name))] for item in references]
+    seen = [
+        [item.kind, item.name, _chosen(item, lookup(item.kind, item.name))] for item in _fixed(references)
+    ]
     mine = {name: hashlib.sha256(value).hexdigest() for name, value in own.items()}
     return _keyed([seen, mine], key)
+
+
+def _fixed(references: tuple[Reference, ...]) -> Iterator[Reference]:
+    """What a pod has for as long as it lives."""
+    return (item for item in references if not item.token)
 
 
 def plain_digest(value: Any) -> str:
@@ -96,10 +104,12 @@ def token_faults(secret: Json) -> dict[str, str]:
 
 
 def _token_fault(encoded: str) -> str:
-    value = base64.b64decode(encoded).strip()
-    if not value:
+    tokens = [line.strip() for line in base64.b64decode(encoded).splitlines() if line.strip()]
+    if not tokens:
         return "is empty"
-    return "has line breaks or control characters" if any(byte in _CONTROL for byte in value) else ""
+    if len(tokens) > paths.MAX_TOKENS:
+        return f"has more than {paths.MAX_TOKENS} lines"
+    return "has control characters" if any(byte in _CONTROL for token in tokens for byte in token) else ""
 
 
 def _keyed(value: Any, key: bytes) -> str:

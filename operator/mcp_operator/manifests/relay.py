@@ -53,6 +53,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_SERVER_UID: owner.uid,
         paths.ENV_AUTH: spec.auth.type.value,
         paths.ENV_ALLOWED_HOSTS: ",".join(hosts),
+        paths.ENV_HTTP_SSE: str(spec.session.http_sse).lower(),
         paths.ENV_PROTOCOL: spec.session.protocol.value,
         paths.ENV_CLIENT_CAPABILITIES: ",".join(spec.session.client_capabilities),
         paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),

@@ -127,7 +127,9 @@ class Listing:
         )
         self._shared.send(self._shared.asking(number, "tools/list", params))
         try:
-            message = await asyncio.wait_for(answer, PAGE_SECONDS)
+            # Not wait_for: an answer that comes as the task is stopped would have it go on.
+            async with asyncio.timeout(PAGE_SECONDS):
+                message = await answer
         except TimeoutError as error:
             raise ListFailedError(
                 f"The server did not answer tools/list within {PAGE_SECONDS:g} seconds"

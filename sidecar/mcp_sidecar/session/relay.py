@@ -200,6 +200,7 @@ class Relay:
             {"": len(self.upstream.backlog)},
         )
         gauge("mcp_relay_http_connections", "Connections of clients", {"": self.connections()})
+        gauge("mcp_relay_tasks", "Tasks of the event loop", {"": len(asyncio.all_tasks())})
         events = self.metrics.counters["mcp_relay_upstream_events"]
         events["handshake"], events["relay_start"] = shared.store.handshakes, shared.store.starts
         states = {state.value: float(state is self.upstream.state) for state in State}

@@ -45,6 +45,10 @@ class Admin:
             return Reply(405, b'{"error":"Method not allowed"}', [(b"allow", route[0])])
         return None
 
+    def changed(self) -> bool:
+        """Nothing ever is."""
+        return False
+
     def problem(self, status: int, reason: str, text: str) -> Reply:
         """The reply to what is no proper request."""
         return Reply(status, b'{"error":"%b"}' % text.replace("\\", "").replace('"', "'").encode())

@@ -280,6 +280,10 @@ class Connection(asyncio.Protocol):
         if self.unused and now - self.last_used > patience:
             self._transport.close()
 
+    def doubt(self) -> None:
+        """What was decided about earlier requests does not hold any more."""
+        self._intake.doubt()
+
     def end(self) -> None:
         """Take no more requests; close once the current one is answered."""
         self._intake.deaf = True

@@ -1,6 +1,6 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
-import hmac
+import time
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions
@@ -12,7 +12,9 @@ from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web import replies, streams
 from mcp_sidecar.web.exchange import Exchange
+from mcp_sidecar.web.sse import MESSAGES_PATH, STREAM_PATH, SseEndpoint
 from mcp_sidecar.web.stateless import StatelessEndpoint
+from mcp_sidecar.web.tokens import Tokens
 
 _FIELDS = {405: [(b"allow", b"GET, POST, DELETE")], 503: [(b"retry-after", b"1")]}
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="mcp"')]
@@ -31,8 +33,11 @@ class Endpoint:
         settings = relay.settings
         self.body_limit = settings.max_message_bytes
         self._relay = relay
-        self._token = settings.token
-        self._expected = b"Bearer " + (settings.token or b"")
+        self._tokens = (
+            Tokens(settings.token, settings.token_file, time.monotonic)
+            if settings.token is not None
+            else None
+        )
         self._subject = "anonymous" if settings.token is None else "bearer"
         self._hosts = access.HostRules(settings.allowed_hosts)
         # The same few header values come with every request; what was decided about them is kept.
@@ -40,6 +45,8 @@ class Endpoint:
         self._accept_cache: dict[bytes | None, frozenset[str]] = {}
         self._modern = {revision.encode() for revision in envelope.REVISIONS}
         self._stateless = StatelessEndpoint(relay, self._subject, self._accepts, self._foreign)
+        self._sse = SseEndpoint(relay, self._subject)
+        self._sse_paths = {STREAM_PATH: b"GET", MESSAGES_PATH: b"POST"} if settings.http_sse else {}
         self._revisions = {revision.encode() for revision in revisions.LEGACY}
 
     # Before the body is read.
@@ -47,15 +54,24 @@ class Endpoint:
     def refusal(self, head: Head) -> Reply | None:
         """Why a request may not pass; None when it may."""
         headers = head.headers
-        if self._token is not None and not self._authorized(headers.get(b"authorization")):
+        if self._tokens is not None and not self._tokens.accept(headers.get(b"authorization")):
             return self.problem(401, "unauthorized", "")
         key = (headers.get(b"host"), headers.get(b"origin"))
         foreign = self._host_cache[key] if key in self._host_cache else self._check_host(key)
         if foreign is not None:
             return self.problem(403, "host_or_origin", f"Forbidden: {foreign}")
         if head.path != _PATH:
-            return self.problem(404, "path", _NOT_FOUND)
+            wanted = self._sse_paths.get(head.path)
+            if wanted is None:
+                return self.problem(404, "path", _NOT_FOUND)
+            if head.method != wanted:
+                return self.problem(405, "method", "Method not allowed")
+            return None
         return self._unfit(head)
+
+    def changed(self) -> bool:
+        """Whether tokens came or went since this was asked last."""
+        return self._tokens is not None and self._tokens.changed()
 
     def _unfit(self, head: Head) -> Reply | None:
         method, headers = head.method, head.headers
@@ -85,11 +101,6 @@ class Endpoint:
             return self.problem(415, "content_type", "Unsupported media type: send application/json")
         return None
 
-    def _authorized(self, header: bytes | None) -> bool:
-        if header is not None and hmac.compare_digest(header, self._expected):
-            return True
-        return access.bearer_ok(header, self._token or b"")
-
     def _check_host(self, key: tuple[bytes | None, bytes | None]) -> str | None:
         if len(self._host_cache) >= _CACHE:
             self._host_cache.clear()
@@ -117,6 +128,9 @@ class Endpoint:
     def serve(self, exchange: Exchange) -> None:
         """Serve a request that was not refused."""
         method = exchange.head.method
+        if exchange.head.path != _PATH:
+            (self._sse.open if method == b"GET" else self._sse.message)(exchange)
+            return
         if method == b"POST":
             self._post(exchange)
             return

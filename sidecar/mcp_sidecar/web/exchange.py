@@ -19,8 +19,12 @@ class Application(Protocol):
     def refusal(self, head: Head) -> Reply | None:
         """Why a request is refused before its body is read; None: it is served.
 
-        Depends on nothing but the head: of a head that passed, the next one with the same text passes, too.
+        Depends on nothing but the head, as long as `changed` does not say so: of a head that passed, the next
+        one with the same text passes, too.
         """
+
+    def changed(self) -> bool:
+        """Whether `refusal` may decide otherwise since this was asked last. Asked every second."""
 
     def serve(self, exchange: "Exchange") -> None:
         """Answer a request now or later: by one `reply` or `answer`, or by `open`, `send` and `end`."""

@@ -278,11 +278,15 @@ class Intake:
     def _no_room(self) -> None:
         self.refuse(503, "busy", "Service unavailable: too many large requests at once, try again later")
 
+    def doubt(self) -> None:
+        """Decide anew about the next request, even if it is like the last one."""
+        self._known_head, self._known_text, self._known_size = _NOBODY, b"", -1
+
     def forget(self) -> None:
         """The client is gone: what came of a request is dropped, and nothing refers to the connection."""
         self.deaf = True
         self._headers, self._body = {}, []
-        self._known_head, self._known_text, self._known_size = _NOBODY, b"", -1
+        self.doubt()
         if self._exchange is not None:
             self._exchange.drop_body()
             self._exchange = None

@@ -45,7 +45,10 @@ class Server:
     def _check(self) -> None:
         """Look at every connection; with none there is nothing to wake up for."""
         now = self._loop.time()
+        changed = self.site.application.changed()
         for connection in list(self.site.connections):
+            if changed:
+                connection.doubt()
             connection.check(now)
         again = bool(self.site.connections)
         self._checking = self._loop.call_later(CHECK_SECONDS, self._check) if again else None

@@ -27,13 +27,16 @@ async def reply(call: Call, exchange: Exchange) -> bool:
     return True
 
 
-async def session(outbox: Outbox, exchange: Exchange) -> bool:
-    """Stream a session's events until the client goes or the stream closes; False for a client too slow."""
+async def session(outbox: Outbox, exchange: Exchange, first: bytes = frames.COMMENT) -> bool:
+    """Stream a session's events until the client goes or the stream closes; False for a client too slow.
+
+    `first` opens the stream.
+    """
     exchange.on_gone = outbox.close
     if exchange.gone:
         return True
     exchange.open(_FIELDS)
-    exchange.send(frames.COMMENT)
+    exchange.send(first)
     if not await _forward(outbox, exchange):
         return False
     exchange.end()

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import httpx
+
 from chaoskit import facts, injectors, load, report, truth, upheavals, world
 from chaoskit.calls import judge
 from chaoskit.kinds import Kind, Scope
@@ -21,6 +23,8 @@ SETTLE_SECONDS = 1.5
 # Beyond its bound a recovery is waited for, so that the report can tell how long it took.
 OVERTIME = 60.0
 LEFT_OVER_SECONDS = 40.0
+# What keeps a fault from being made as it was meant.
+NOT_MADE = (injectors.FaultError, k.WaitError, k.ApiError, httpx.HTTPError, AssertionError, OSError)
 INJECTORS = {**injectors.SERVER_FAULTS, **upheavals.CLUSTER_FAULTS}
 
 
@@ -51,9 +55,10 @@ class Campaign:
         began = time.monotonic()
         try:
             over = await INJECTORS[fault.kind.name](self.world, meant)
-        except (injectors.FaultError, k.WaitError, AssertionError) as error:
+        except NOT_MADE as error:
             over = time.monotonic()
-            self.found.complaints.append(f"fault {fault.number}, {fault.kind.name}, {fault.server}: {error}")
+            what = f"fault {fault.number}, {fault.kind.name}, {fault.server}"
+            self.found.complaints.append(f"{what}: {error or type(error).__name__}")
         self.found.faults += 1
         await asyncio.gather(
             *(self._recovery(fault, kind, before[name], began, over, name) for name, kind in hit.items())
@@ -84,7 +89,7 @@ class Campaign:
         """Seconds from the end of the disturbance to Ready and a probe that passes; None: not in time."""
         end = over + bound + OVERTIME
         while time.monotonic() < end:
-            with contextlib.suppress(k.ApiError):
+            with contextlib.suppress(k.ApiError, httpx.HTTPError):
                 now = await self.world.facts(target)
                 if facts.followed(kind, before, now):
                     at = time.monotonic()

@@ -1,6 +1,7 @@
 """What is known of a server before and after a fault, and what must have changed, or must not."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from chaoskit.kinds import Effect, Kind
@@ -9,6 +10,9 @@ from chaoskit.kinds import Effect, Kind
 POD_START_SECONDS = 10.0
 SLACK_SECONDS = 5.0
 BACKOFF = (2, 4, 8)
+# After this time without a failure the servers' budgets are fresh: quick, so that most faults find one. The
+# default is ten minutes.
+STABLE_SECONDS = 3
 # The node restarts the same container at once, then after 10 s, 20 s, 40 s, at most 5 minutes.
 RESTART_SECONDS = 10.0
 LONGEST_RESTART = 300.0
@@ -29,6 +33,8 @@ class Facts:
     process: tuple[int, int]
     """Pid and start time (clock ticks since boot) of the server process; zeros when none runs."""
     relay_restarts: int
+    session_seconds: float = 0.0
+    """Age of the session; 0 without one."""
 
 
 def of_status(item: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +55,12 @@ def of_status(item: dict[str, Any]) -> dict[str, Any]:
 def for_bystander(kind: Kind) -> Kind:
     """What has to follow for a server that a fault of the cluster does not mean in particular."""
     return kind if kind.effect is Effect.REPLACED else replace(kind, effect=Effect.UNTOUCHED)
+
+
+def age(item: dict[str, Any], now: datetime) -> float:
+    """Seconds since the session of an MCPServer was initialised; 0 without one."""
+    since = ((item.get("status") or {}).get("session") or {}).get("since")
+    return (now - datetime.fromisoformat(since)).total_seconds() if since else 0.0
 
 
 def bound(kind: Kind, before: Facts, pod_start: float) -> float:
@@ -79,7 +91,8 @@ def complaints(kind: Kind, before: Facts, after: Facts) -> list[str]:
     """What is not as the fault's effect wants it."""
     found = _new_pod(kind, before, after) if kind.new_pod else _same_pod(kind, before, after)
     if kind.effect is Effect.RECREATED:
-        if after.failures not in (1, before.failures + 1):
+        settled = after.failures == 0 and after.session_seconds >= STABLE_SECONDS
+        if not settled and after.failures not in (1, before.failures + 1):
             found.append(f"consecutiveFailures went from {before.failures} to {after.failures}")
     elif after.failures not in (0, before.failures):
         found.append(f"a retry was spent: consecutiveFailures {before.failures} to {after.failures}")

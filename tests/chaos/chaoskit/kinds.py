@@ -69,6 +69,8 @@ IMAGE_SECONDS = 20.0
 DISK_SECONDS = 90.0
 # After an outage of the API server operator, kubelet and scheduler ask again after growing delays.
 OUTAGE_SECONDS = 15.0
+# Where a new pod is needed right after it, scheduler and kubelet may look only half a minute later.
+NEW_POD_AFTER_OUTAGE_SECONDS = 40.0
 
 _S, _C = Scope.SERVER, Scope.CLUSTER
 _NEW, _FREE, _RELAY = Effect.RECREATED, Effect.REPLACED, Effect.RELAY_RESTARTED
@@ -96,7 +98,7 @@ KINDS = (
         "server killed while the API server is stopped",
         _C,
         _NEW,
-        OUTAGE_SECONDS,
+        NEW_POD_AFTER_OUTAGE_SECONDS,
         weight=1,
         short=False,
         blind=True,

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from chaoskit.calls import Call, Outcome, outcome_of_error
 from chaoskit.world import Target
-from clusterkit.leanmcp import HttpError, McpClient, RpcError
+from clusterkit.leanmcp import Http, HttpError, McpClient, RpcError, Stream
 
 # The relay gives up after 30 s; what has no answer then will get none.
 LIMIT_SECONDS = 36.0
+CONNECT_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 # After a failure a client waits as a sensible one would.
 AFTER_ERROR_SECONDS = 0.15
@@ -36,9 +37,27 @@ class Ledger:
         return f"{prefix}-{self.number:07d}"
 
 
+class ImpatientHttp(Http):
+    """Gives a connection up that does not come about: the node's proxy may still lead to a gone pod."""
+
+    async def connection(self) -> Stream:
+        """A connection. Raises NotConnectedError: none came about, so nothing was sent."""
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await super().connection()
+        except TimeoutError as error:
+            raise NotConnectedError(f"no connection within {CONNECT_SECONDS:g} s") from error
+
+
+class NotConnectedError(ConnectionError):
+    """Nobody answered at the address."""
+
+
 def client_of(target: Target) -> McpClient:
     """A client without a session yet."""
-    return McpClient(target.endpoint, target.token, limit=LIMIT_SECONDS)
+    client = McpClient(target.endpoint, target.token, limit=LIMIT_SECONDS)
+    client.http = ImpatientHttp(target.endpoint)
+    return client
 
 
 async def one_call(

@@ -18,9 +18,10 @@ from chaoskit.world import Target, World
 from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.leanmcp import Endpoint
-from clusterkit.servers import in_phase, reachable
+from clusterkit.servers import SERVER_LABEL, in_phase, reachable
 from devcluster import commands, configs, gotools, layout, network, processes
 from devcluster.node import Node
+from mcp_relay_api import paths
 
 OPERATOR_SECONDS = 60.0
 READY_SECONDS = 60.0
@@ -88,18 +89,18 @@ async def _answers(ask: Callable[[], str], what: str) -> None:
     raise FaultError(f"{what} does not come back")
 
 
-async def stop_api_server(made: World, _target: Target) -> float:
+async def stop_api_server(made: World, target: Target) -> float:
     """SIGKILL to the API server; it comes back after the outage."""
-    return await _without_api_server(made)
+    return await _without_api_server(made, target.name)
 
 
 async def kill_server_without_api_server(made: World, target: Target) -> float:
     """The same, and a server dies in the middle of it."""
     pid = await injectors.container_pid(made, target, "server")
-    return await _without_api_server(made, world.child_of(pid))
+    return await _without_api_server(made, target.name, world.child_of(pid))
 
 
-async def _without_api_server(made: World, pid: int = 0) -> float:
+async def _without_api_server(made: World, but: str, pid: int = 0) -> float:
     programs, where = supervisor(), layout.of_user()
     argv = commands.apiserver(gotools.tool("kube-apiserver", where), where)
     start = time.monotonic()
@@ -118,9 +119,35 @@ async def _without_api_server(made: World, pid: int = 0) -> float:
         if time.monotonic() > end:
             raise FaultError(f"the API server does not come back: {programs.tail('kube-apiserver')}")
         await asyncio.sleep(0.1)
-    await reachable(Endpoint(network.API_SERVICE_IP, 443, ""), READY_SECONDS)  # as pods see it
+    await _followed(made, but)
     made.blind.append(Span(start, time.monotonic()))
     return time.monotonic()
+
+
+async def _followed(made: World, but: str) -> None:
+    """Wait until the cluster follows its API server again: a new Service leads to a pod.
+
+    Controllers and scheduler of a real cluster end when they cannot renew their lease, and are started anew.
+    Here they have no lease and would wait for minutes. `but`: the server whose pod may be gone.
+    """
+    programs, where = supervisor(), layout.of_user()
+    for name, argv in (
+        ("kube-controller-manager", commands.controller_manager),
+        ("kube-scheduler", commands.scheduler),
+    ):
+        await asyncio.to_thread(programs.stop, name)
+        await asyncio.to_thread(programs.start, name, argv(gotools.tool(name, where), where))
+    await reachable(Endpoint(network.API_SERVICE_IP, 443, ""), READY_SECONDS)  # as pods see it
+    server = next(name for name in made.targets if name != but)
+    beacon = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "beacon"},
+        "spec": {"selector": {SERVER_LABEL: server}, "ports": [{"port": 80, "targetPort": paths.MCP_PORT}]},
+    }
+    found = await made.kube.apply(k.SERVICES, made.namespace, beacon)
+    await reachable(Endpoint(found["spec"]["clusterIP"], 80, ""), READY_SECONDS)
+    await made.kube.delete(k.SERVICES, made.namespace, "beacon")
 
 
 CLUSTER_FAULTS: dict[str, Injector] = {

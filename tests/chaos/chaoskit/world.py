@@ -7,10 +7,11 @@ import secrets
 import shutil
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chaoskit.facts import Facts, of_status
+from chaoskit.facts import STABLE_SECONDS, Facts, age, of_status
 from chaoskit.truth import Span
 from clusterkit import kube as k
 from clusterkit import manifests, node
@@ -26,8 +27,6 @@ COMMANDS = {
     "sdk2": ("/opt/client/bin/python", SDK),
 }
 OPERATOR = "app.kubernetes.io/name=mcpserver-operator,app.kubernetes.io/component=operator"
-# Quick, so that most faults find a fresh budget; the default is ten minutes.
-STABLE_SECONDS = 3
 MEMORY = {
     "requests": {"cpu": "10m", "memory": "48Mi"},
     "limits": {"cpu": "1", "memory": "192Mi", "ephemeral-storage": "128Mi"},
@@ -87,6 +86,7 @@ class World:
             pod_uid=pod["metadata"].get("uid", ""),
             process=await asyncio.to_thread(process_of, pod),
             relay_restarts=relay.get("restartCount", 0),
+            session_seconds=age(item, datetime.now(UTC)),
         )
 
     async def newest_pod(self, target: Target) -> Json | None:

@@ -1,9 +1,10 @@
-// The TypeScript client of major 1 or 2 against an endpoint: `typescript.cjs FOLDER MAJOR URL`; FOLDER has node_modules.
+// The TypeScript client of major 1 or 2 against an endpoint: `typescript.cjs FOLDER MAJOR MODE URL`; FOLDER has node_modules,
+// MODE (auto or legacy) is how major 2 chooses the revision.
 // Prints what it saw as one JSON document.
 const { createRequire } = require("node:module");
 const path = require("node:path");
 
-const [folder, major, url] = process.argv.slice(2);
+const [folder, major, mode, url] = process.argv.slice(2);
 const load = createRequire(path.join(folder, "package.json"));
 
 function library() {
@@ -21,7 +22,7 @@ async function main() {
   const { Client, StreamableHTTPClientTransport, ask, logs } = library();
   const client = new Client(
     { name: "typescript", version: major },
-    { capabilities: { sampling: {}, elicitation: {} } },
+    { capabilities: { sampling: {}, elicitation: {} }, versionNegotiation: { mode } },
   );
   client.setRequestHandler(ask?.sampling ?? "sampling/createMessage", async (request) => ({
     role: "assistant",
@@ -37,13 +38,15 @@ async function main() {
   client.setNotificationHandler(logs ?? "notifications/message", (note) => void logged.push(note.params.data));
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
   const call = async (name, args = {}, options = undefined) => {
-    const request = { name, arguments: args };
+    const _meta = { "io.modelcontextprotocol/logLevel": "info" };
+    const request = mode === "auto" ? { name, arguments: args, _meta } : { name, arguments: args };
     const result = major === "2"
       ? await client.callTool(request, options)
       : await client.callTool(request, undefined, options);
     return result.content[0].text;
   };
   const seen = {
+    revision: client.getNegotiatedProtocolVersion?.() ?? "2025-11-25",
     tools: (await client.listTools()).tools.length,
     text: await call("test_simple_text"),
     sampled: await call("test_sampling", { prompt: "hello" }),

@@ -13,16 +13,18 @@ UV = str(Path(sys.executable).with_name("uv"))
 def command(name: str) -> list[str]:
     """The command of a client, installed when it is not there yet; the URL is its last argument.
 
-    Names: `mcp 1`, `fastmcp 4`, `typescript 1`, `typescript 2`.
+    Names: `mcp 1`, `fastmcp 4`, `typescript 1`, `typescript 2`, and `typescript 2 auto`, which prefers the
+    revision without sessions.
 
     Raises:
         InstallError: it could not be installed.
 
     """
-    library, major = name.split()
+    library, major, *mode = name.split()
     if library == "typescript":
         script = SCRIPTS / "typescript.cjs"
-        return [str(suite.NODE / "bin" / "node"), str(script), str(suite.installed().directory), major]
+        folder = str(suite.installed().directory)
+        return [str(suite.NODE / "bin" / "node"), str(script), folder, major, *(mode or ["legacy"])]
     lock = LOCKS / ("client-mcp1.txt" if library == "mcp" else "client-fastmcp.txt")
     environment = cache.folder(lock.stem, [lock], lambda folder: _environment(folder, lock))
     return [str(environment / "bin" / "python"), str(SCRIPTS / f"{library}{major}.py")]

@@ -2,7 +2,7 @@
 
     library_client.py URL --token-file PATH [--call TOOL --arguments JSON]
 
-Needs `mcp` 2.x. `mode="legacy"` is the handshake of the revisions up to 2025-11-25.
+Needs `mcp` 2.x, which prefers the revision without sessions (2026-07-28).
 """
 
 import argparse
@@ -23,10 +23,11 @@ async def run(options: argparse.Namespace, token: str) -> dict[str, Any]:
         headers["Host"] = options.host
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
-        Client(streamable_http_client(options.url, http_client=http), mode="legacy") as client,
+        Client(streamable_http_client(options.url, http_client=http)) as client,
     ):
         listed = await client.list_tools()
         answer: dict[str, Any] = {"tools": [tool.name for tool in listed.tools]}
+        answer["revision"] = client.protocol_version
         if options.call:
             result = await client.call_tool(options.call, json.loads(options.arguments))
             answer["isError"] = bool(result.is_error)

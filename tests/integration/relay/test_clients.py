@@ -100,7 +100,7 @@ async def test_a_client_that_offers_nothing_is_asked_for_nothing(relay: local.Lo
 
 
 @pytest.mark.timeout(600)  # the first time a client is installed
-@pytest.mark.parametrize("name", ["mcp 1", "fastmcp 4", "typescript 1", "typescript 2"])
+@pytest.mark.parametrize("name", ["mcp 1", "fastmcp 4", "typescript 1", "typescript 2", "typescript 2 auto"])
 async def test_clients_of_other_libraries_can_use_everything(relay: local.Local, name: str) -> None:
     command = await asyncio.to_thread(clients.command, name)
     process = await asyncio.create_subprocess_exec(
@@ -115,6 +115,7 @@ async def test_clients_of_other_libraries_can_use_everything(relay: local.Local,
             await process.wait()
     assert process.returncode == 0, errors.decode()
     seen = json.loads(output)
+    assert seen.get("revision") in (None, REVISIONS["auto" if name.endswith("auto") else "legacy"])
     assert seen["tools"] == relay.tools
     assert seen["resources"] == len(fixtures.RESOURCES)
     assert "simple text" in seen["text"]

@@ -133,8 +133,13 @@ class Launcher:
     # What the relay hears.
 
     def say(self, control: Json) -> None:
-        """A control line."""
+        """A control line, after the rest of a line that is on its way."""
         if self.pipe is not None:
+            if self.written:
+                line, event = self.queue.popleft()
+                rest, self.written = line[self.written :], 0
+                event()
+                self.pipe.protocol.data_received(rest)
             self.pipe.protocol.data_received(b"\0" + json.dumps(control).encode() + b"\n")
 
     def put(self, line: bytes, event: Event = lambda: None, cut: int = 0) -> bool:
@@ -187,7 +192,6 @@ class Launcher:
 
     def _control(self, message: Json) -> None:
         if message["event"] == "mask":
-            self.pump()  # or it would come in the middle of a line
             self.say({"event": "masked", "id": message["id"], "texts": message["texts"]})
         self.drained += message["event"] == "drained"
 

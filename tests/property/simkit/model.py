@@ -109,7 +109,7 @@ class Model:
             if ask.client is client and ask.open:
                 self._abandon(ask, Fate.ENDED, now)
             elif ask.client is client and ask.waiting:
-                ask.allowed |= {Fate.ENDED}
+                ask.allowed |= {Fate.ENDED, Fate.NOT_FOUND}
         for question in self.questions:
             if question.owner is client and question.open:
                 question.open, question.refused = False, True

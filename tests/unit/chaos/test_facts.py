@@ -1,6 +1,7 @@
 """What has to follow from a fault, and how soon."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -35,6 +36,17 @@ def test_a_replaced_pod_costs_no_retry() -> None:
 
 def test_a_restarted_relay_leaves_pod_and_process_alone() -> None:
     assert facts.complaints(RELAY, BEFORE, replace(BEFORE, relay_restarts=1, reconnects=2)) == []
+
+
+def test_a_retry_that_was_forgiven_since_is_no_fault() -> None:
+    late = replace(BEFORE, **NEW_POD, failures=0, session_seconds=facts.STABLE_SECONDS + 1)
+    assert facts.complaints(RECREATED, BEFORE, late) == []
+
+
+def test_the_age_of_a_session_counts_from_its_handshake() -> None:
+    item = {"status": {"session": {"since": "2026-11-30T08:00:00.500Z"}}}
+    assert facts.age(item, datetime(2026, 11, 30, 8, 0, 2, tzinfo=UTC)) == 1.5
+    assert facts.age({}, datetime(2026, 11, 30, tzinfo=UTC)) == 0
 
 
 @pytest.mark.parametrize(

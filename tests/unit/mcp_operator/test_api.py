@@ -30,6 +30,7 @@ def test_an_empty_spec_gets_the_documented_defaults() -> None:
     spec = MCPServerSpec.parse(None)
     assert spec.session.model_dump() == {
         "protocol": "Auto",
+        "http_sse": False,
         "client_capabilities": (),
         "startup_timeout_seconds": 120,
         "call_timeout_seconds": 30,

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +12,7 @@ from mcp_operator.handlers import doors
 from mcp_operator.handlers.doors import Doors
 
 KEY = ("default", "time")
+NOWHERE = ("127.0.0.1", 1)
 
 
 class Woken:
@@ -30,11 +32,11 @@ async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None
 async def test_a_door_opens_when_something_listens_and_wakes_the_owner_once(unused_tcp_port: int) -> None:
     woken = Woken()
     found = Doors(woken)
-    assert not found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
-    assert not found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    assert not found.is_open(KEY, "pod", ("127.0.0.1", unused_tcp_port), NOWHERE)
+    assert not found.is_open(KEY, "pod", ("127.0.0.1", unused_tcp_port), NOWHERE)
     server = await asyncio.start_server(hang_up, "127.0.0.1", unused_tcp_port)
     await asyncio.wait_for(woken.event.wait(), 5)
-    assert found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    assert found.is_open(KEY, "pod", ("127.0.0.1", unused_tcp_port), NOWHERE)
     assert woken.keys == [KEY]
     server.close()
     await found.close()
@@ -46,7 +48,7 @@ async def test_a_connection_request_that_is_lost_is_made_anew_before_tcp_repeats
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.socket() as first:
         first.connect(full.getsockname())  # the queue is full: what comes now is lost without a word
         asked = time.monotonic()
-        assert not found.is_open(KEY, "pod", *full.getsockname())
+        assert not found.is_open(KEY, "pod", full.getsockname(), NOWHERE)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(woken.event.wait(), 0.2)
         full.accept()[0].close()
@@ -64,9 +66,9 @@ async def test_a_try_that_an_error_ends_is_logged_and_does_not_hold_up_the_statu
     monkeypatch.setattr(tcp, "touch", broken)
     woken = Woken()
     found = Doors(woken)
-    assert not found.is_open(KEY, "pod", "127.0.0.1", 1)
+    assert not found.is_open(KEY, "pod", ("127.0.0.1", 1), NOWHERE)
     await asyncio.wait_for(woken.event.wait(), 5)
-    assert found.is_open(KEY, "pod", "127.0.0.1", 1)
+    assert found.is_open(KEY, "pod", ("127.0.0.1", 1), NOWHERE)
     assert "never thought of" in caplog.text
     await found.close()
 
@@ -77,9 +79,9 @@ async def test_another_pod_or_a_shut_door_is_tried_anew(unused_tcp_port: int) ->
     server = await asyncio.start_server(hang_up, "127.0.0.1", unused_tcp_port)
     for uid in ("one", "two", "two"):
         woken.event.clear()
-        assert not found.is_open(KEY, uid, "127.0.0.1", unused_tcp_port)
+        assert not found.is_open(KEY, uid, ("127.0.0.1", unused_tcp_port), NOWHERE)
         await asyncio.wait_for(woken.event.wait(), 5)
-        assert found.is_open(KEY, uid, "127.0.0.1", unused_tcp_port)
+        assert found.is_open(KEY, uid, ("127.0.0.1", unused_tcp_port), NOWHERE)
         if uid == "two":
             found.shut(KEY)
     server.close()
@@ -92,8 +94,35 @@ async def test_an_operator_that_cannot_reach_services_does_not_hold_up_the_statu
     monkeypatch.setattr(doors, "PATIENCE_SECONDS", 0.1)
     woken = Woken()
     found = Doors(woken)
-    found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    found.is_open(KEY, "pod", ("127.0.0.1", unused_tcp_port), NOWHERE)
     await asyncio.wait_for(woken.event.wait(), 5)
-    assert found.is_open(KEY, "pod", "127.0.0.1", unused_tcp_port)
+    assert found.is_open(KEY, "pod", ("127.0.0.1", unused_tcp_port), NOWHERE)
     assert "cannot be reached from here" in caplog.text
+    await found.close()
+
+
+async def test_an_operator_that_reaches_services_waits_until_this_one_leads_to_the_pod_that_works(
+    unused_tcp_port_factory: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(doors, "PATIENCE_SECONDS", 0.1)
+    woken = Woken()
+    found = Doors(woken)
+    service, pod = ("127.0.0.1", unused_tcp_port_factory()), ("127.0.0.1", unused_tcp_port_factory())
+    works = await asyncio.start_server(hang_up, *pod)
+    found.is_open(KEY, "another", pod, pod)
+    await asyncio.wait_for(woken.event.wait(), 5)
+    woken.event.clear()
+
+    assert not found.is_open(KEY, "pod", service, pod)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(woken.event.wait(), 0.5)
+    assert "does not lead to its pod" in caplog.text
+    assert not found.is_open(KEY, "pod", service, pod)
+    taken_up = await asyncio.start_server(hang_up, *service)
+    await asyncio.wait_for(woken.event.wait(), 5)
+    assert found.is_open(KEY, "pod", service, pod)
+    for server in (works, taken_up):
+        server.close()
     await found.close()

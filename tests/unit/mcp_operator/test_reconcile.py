@@ -251,8 +251,7 @@ async def test_no_pod_is_made_with_an_empty_token_and_the_cure_is_told(setup: Se
     accepted = setup.status()["conditions"][0]
     assert (accepted["type"], accepted["status"], accepted["reason"]) == ("Accepted", "False", "InvalidToken")
     assert accepted["message"] == (
-        'spec.auth.bearer.secretRef: Secret "mine": the value of its key "token" is empty: '
-        "put a token of one line there"
+        'spec.auth.bearer.secretRef: Secret "mine": the value of its key "token" is empty: put a token there'
     )
     setup.cache.put(SECRETS, setup.kube.store(SECRETS, {**empty, "data": {"token": "dG9rZW4="}}))
     await setup.reconcile(KEY)

@@ -77,8 +77,11 @@ def test_what_is_needed_and_not_there_is_named(items: Any, there: Json, gaps: An
         (b"  secret with a blank\n", None),
         (b"", "is empty"),
         (b" \n\t", "is empty"),
-        (b"one\ntwo", "has line breaks or control characters"),
-        (b"bell\x07", "has line breaks or control characters"),
+        (b"one\ntwo\r\n\n", None),
+        (b"\n".join([b"t"] * 8), None),
+        (b"\n".join([b"t"] * 9), "has more than 8 lines"),
+        (b"bell\x07", "has control characters"),
+        (b"one\nbe\x1bll", "has control characters"),
     ],
 )
 def test_a_token_that_no_header_can_carry_is_as_good_as_missing(value: bytes, fault: str | None) -> None:
@@ -105,6 +108,19 @@ def test_each_object_has_a_digest_of_its_own_so_that_a_change_can_be_told_by_nam
     assert set(before) == {'Secret "s"', 'ConfigMap "c"'}
     assert {name for name in before if before[name] != after[name]} == {'ConfigMap "c"'}
     assert parts({"c": {}}, ("Secret", "s"))['Secret "s"'] == ""
+
+
+def test_a_token_is_followed_without_a_new_pod_unless_something_else_needs_it() -> None:
+    def digest(items: tuple[Reference, ...], value: str) -> tuple[str, dict[str, str]]:
+        def lookup(_: str, __: str) -> dict[str, str]:
+            return {"t": value, "b": value}
+
+        return references.digest(items, lookup, {}, b"k"), dict(references.parts(items, lookup, set(), b"k"))
+
+    token = FOUND[0]
+    assert digest((token,), "1") == digest((token,), "2")
+    variable = Reference("Secret", token.name, "spec.env[0]", ("t",))
+    assert digest((token, variable), "1") != digest((token, variable), "2")
 
 
 def test_many_objects_share_one_digest_so_that_the_annotation_stays_small() -> None:

@@ -381,6 +381,19 @@ def test_a_pod_that_never_started_its_server_is_no_restart(world: Any) -> None:
     assert written(world.seen(**outdated))["recovery"]["restarts"] == 1
 
 
+def test_a_replacement_that_an_ended_operator_could_not_write_down_is_counted_once(world: Any) -> None:
+    second = world.pod(name="mcp-time-2", uid="uid-2", epoch=2)
+    document = written(world.seen(pods=(second,)))
+    assert (document["session"]["epoch"], document["recovery"]["restarts"]) == (2, 1)
+    again = written(world.seen(pods=(second,), status=MCPServerStatus.parse(document)))
+    assert again["recovery"]["restarts"] == 1
+
+
+def test_the_first_pod_is_no_restart_whoever_wrote_it_down(world: Any) -> None:
+    document = written(world.seen(status=MCPServerStatus()))
+    assert (document["session"]["epoch"], document["recovery"]["restarts"]) == (1, 0)
+
+
 def test_a_pod_that_serves_until_it_may_be_replaced_is_ready_and_reconciling(world: Any) -> None:
     young = world.pod(created_at=world.ago(1), config={"the spec": "1", 'Secret "keys"': "1"})
     seen = world.seen(pods=(young,), config_hash="spec.other", config={"the spec": "1", 'Secret "keys"': "2"})
@@ -388,6 +401,15 @@ def test_a_pod_that_serves_until_it_may_be_replaced_is_ready_and_reconciling(wor
     assert short(document)["Ready"] == "True/Connected"
     assert short(document)["Reconciling"] == "True/ConfigurationChanged"
     assert document["conditions"][-1]["message"] == 'Secret "keys" changed'
+
+
+def test_a_pod_that_serves_on_under_an_older_spec_is_not_ready_for_the_new_one(world: Any) -> None:
+    young = world.pod(created_at=world.ago(1))
+    document = written(world.seen(pods=(young,), generation=2, config_hash="other.refs"))
+    assert short(document)["Ready"] == "True/Connected"
+    assert document["observedGeneration"] == 1
+    assert {condition["observedGeneration"] for condition in document["conditions"]} == {1}
+    assert written(world.seen(generation=2))["observedGeneration"] == 2
 
 
 def test_a_pod_that_is_being_replaced_is_neither_ready_nor_settled(world: Any) -> None:

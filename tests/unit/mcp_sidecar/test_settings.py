@@ -47,6 +47,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
         paths.ENV_AUTH: "None",
         paths.ENV_SERVER_NAMESPACE: "here",
         paths.ENV_PROTOCOL: "Modern",
+        paths.ENV_HTTP_SSE: "true",
         paths.ENV_CLIENT_CAPABILITIES: "sampling, elicitation",
     }
     settings = from_environment(environment)
@@ -56,7 +57,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
     assert (settings.max_clients, settings.max_message_bytes, settings.token) == (8, 9, None)
     assert (settings.protocol, settings.client_capabilities) == ("Modern", ("sampling", "elicitation"))
     assert (settings.max_call, settings.on_server_restart) == (600, "Expire")
-    assert settings.server_namespace == "here"
+    assert (settings.server_namespace, settings.http_sse) == ("here", True)
 
 
 class Watched(dict[str, str]):

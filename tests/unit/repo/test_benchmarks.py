@@ -97,3 +97,11 @@ def test_a_row_on_recovery_has_every_run_and_the_status_of_the_last() -> None:
         "-32000 at 0.0 s",
         "404, continues",
     ]
+
+
+def test_a_server_works_again_with_the_first_success_after_the_last_failure() -> None:
+    served = [recovery.Attempt(0.0, 0.1, served=True), recovery.Attempt(2.9, 3.1, served=True)]
+    failed = [recovery.Attempt(0.1, 0.2, served=False), recovery.Attempt(2.0, 2.1, served=False)]
+    assert recovery.works_again([*served, *failed]) == 3.1
+    assert recovery.works_again(served) == 0.0
+    assert recovery.works_again(failed) is None

@@ -83,6 +83,9 @@ class Session(Model):
     (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
     this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
 
+    http_sse: bool = False
+    """Serve the deprecated HTTP+SSE transport of revision 2024-11-05, too, with the stream at `/sse`, for
+    clients that know no other. Default false."""
     client_capabilities: Annotated[
         tuple[ClientCapability, ...], Field(max_length=3, json_schema_extra=SET)
     ] = ()
@@ -154,7 +157,8 @@ class Bearer(Model):
     """Where the bearer token comes from."""
 
     secret_ref: SecretKeyRef
-    """Secret that holds the token. A changed value is picked up with a new pod. Required."""
+    """Secret that holds the token, or up to 8, one a line, all of them valid. A changed value is followed
+    without a new pod, as soon as the node renews mounted Secrets (a minute or two). Required."""
 
 
 class Auth(Model):

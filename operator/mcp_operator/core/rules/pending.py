@@ -84,7 +84,7 @@ def missing_message(missing: MissingReference, namespace: str) -> str:
     """What is missing, where it is asked for, and the cure."""
     what = f'{missing.field}: {missing.kind} "{missing.name}"'
     if missing.fault:
-        return f'{what}: the value of its key "{missing.key}" {missing.fault}: put a token of one line there'
+        return f'{what}: the value of its key "{missing.key}" {missing.fault}: put a token there'
     if missing.key is None:
         return f'{what} not found: create it in namespace "{namespace}"'
     return f'{what} has no key "{missing.key}": add it, in namespace "{namespace}"'

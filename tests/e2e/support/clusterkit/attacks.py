@@ -49,14 +49,14 @@ CLONE_NEWUSER, CLONE_NEWNET, AF_PACKET = 0x10000000, 0x40000000, 17
 print(json.dumps({
     "sniff": tried(lambda: socket.socket(AF_PACKET, socket.SOCK_RAW, socket.htons(3))),
     "forge packets": tried(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 255)),
-    "become root": tried(lambda: os.setuid(0)),
-    "become the relay": tried(lambda: os.setuid(1000)),
     "own the relay's group": tried(lambda: os.setgroups([0])),
     "mount": tried(lambda: call("mount", b"none", b"/tmp", b"tmpfs", 0, None)),
     "new network": tried(lambda: call("unshare", CLONE_NEWNET)),
     "make a device": tried(lambda: os.mknod("/tmp/device", 0o020666, os.makedev(1, 1))),
     "chroot": tried(lambda: os.chroot("/tmp")),
     "name the host": tried(lambda: socket.sethostname("x")),
+    "become root": tried(lambda: os.setuid(0)),
+    "become the relay": tried(lambda: os.setuid(1000)),
 }))
 """
 # As another process of this address: asks the relay without a token, and tries to stand in its place.

@@ -63,6 +63,9 @@ class Application:
     def refusal(self, head: Head) -> Reply | None:
         return Reply(403) if head.path == b"/no" else None
 
+    def changed(self) -> bool:
+        return False
+
     def problem(self, status: int, reason: str, text: str) -> Reply:
         self.problems.append(reason)
         return Reply(status, text.encode())

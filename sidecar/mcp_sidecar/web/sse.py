@@ -1,0 +1,139 @@
+"""HTTP+SSE, the transport of revision 2024-11-05, for clients that know no other: off unless asked for.
+
+`GET /sse` opens a stream whose first event names the place for messages; each `POST` there is answered 202,
+and what is to be said comes on the stream. The session ends with the stream.
+"""
+
+import secrets
+from urllib.parse import parse_qs
+
+from mcp_sidecar.core import frames
+from mcp_sidecar.core.httptext import Reply
+from mcp_sidecar.session.calls import Call, Outbox, Parts, RefusedError
+from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.relay import Relay
+from mcp_sidecar.web import streams
+from mcp_sidecar.web.exchange import Exchange
+
+STREAM_PATH, MESSAGES_PATH = b"/sse", b"/messages"
+_KEY_BYTES = 24
+_ACCEPTED = Reply(202)
+
+
+class _Channel(Outbox):
+    """A call's events, which go on the one stream of the client."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: Outbox) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def put(self, parts: Parts) -> bool:
+        """Send an event; one without content would only keep the stream open, which cares for itself."""
+        return self._stream.put(parts) if parts else True
+
+
+class _Stream:
+    """One client's stream, and its session once it said `initialize`."""
+
+    def __init__(self) -> None:
+        self.outbox = Outbox()
+        self.client: Client | None = None
+
+
+class SseEndpoint:
+    """Serves the two paths."""
+
+    def __init__(self, relay: Relay, subject: str) -> None:
+        self._relay = relay
+        self._subject = subject
+        self._streams: dict[str, _Stream] = {}
+
+    def open(self, exchange: Exchange) -> None:
+        """Open a stream."""
+        exchange.spawn(self._serve(exchange))
+
+    async def _serve(self, exchange: Exchange) -> None:
+        key, stream = secrets.token_urlsafe(_KEY_BYTES), _Stream()
+        self._streams[key] = stream
+        place = b"event: endpoint\ndata: %b?sessionId=%b\n\n" % (MESSAGES_PATH, key.encode())
+        try:
+            if not await streams.session(stream.outbox, exchange, place):
+                self._relay.metrics.count("mcp_relay_streams_dropped", "session")
+        finally:
+            del self._streams[key]
+            stream.outbox.close()
+            if stream.client is not None:
+                self._relay.end(stream.client)
+
+    def message(self, exchange: Exchange) -> None:
+        """Take a message."""
+        query = parse_qs(exchange.head.query.decode("latin-1"))
+        stream = self._streams.get(query.get("sessionId", [""])[0])
+        if stream is None:
+            self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
+            gone = frames.error(frames.NULL, frames.SERVER_ERROR, "Session not found. Open a new stream.")
+            exchange.reply(Reply(404, gone))
+            return
+        try:
+            frame = self._relay.shared.parse(exchange.body)
+        except frames.FrameError as error:
+            self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
+            exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))
+            return
+        exchange.reply(_ACCEPTED)
+        if frame.kind is not frames.REQUEST:
+            if stream.client is not None:
+                self._relay.tell(stream.client, frame)
+        elif stream.client is not None and self._relay.open:
+            self._call(stream, stream.client, frame)
+        else:
+            exchange.spawn(self._later(stream, frame))
+
+    async def _later(self, stream: _Stream, frame: frames.Frame) -> None:
+        """Serve `initialize`, or what came before the server could be used."""
+        try:
+            if frame.method == "initialize":
+                sid, body = await self._relay.initialize(frame, self._subject)
+                self._begin(stream, sid)
+                stream.outbox.put((body,))
+                return
+            await self._relay.opened()
+        except RefusedError as refusal:
+            stream.outbox.put((refusal.body(frame.raw_id),))
+            return
+        if stream.client is None:
+            early = RefusedError(frames.INVALID_REQUEST, "Invalid request: send initialize first")
+            stream.outbox.put((early.body(frame.raw_id),))
+        else:
+            self._call(stream, stream.client, frame)
+
+    def _begin(self, stream: _Stream, sid: str) -> None:
+        client = self._relay.find(sid, self._subject)
+        if client is None:
+            return
+        if stream.outbox.closed:  # the client went while it waited
+            self._relay.end(client)
+            return
+        if stream.client is not None:
+            self._relay.end(stream.client)
+        client.stream = stream.outbox
+        stream.client = client
+
+    def _call(self, stream: _Stream, client: Client, frame: frames.Frame) -> None:
+        try:
+            call = self._relay.call(client, frame, sse=True)
+        except RefusedError as refusal:
+            stream.outbox.put((refusal.body(frame.raw_id),))
+            return
+        call.outbox = _Channel(stream.outbox)
+        self._watch(stream, call)
+
+    def _watch(self, stream: _Stream, call: Call) -> None:
+        """Send the answer when it is there; what comes before it is sent at once."""
+        if call.answer is None:
+            call.watcher = lambda: self._watch(stream, call)
+        else:
+            stream.outbox.put(call.answer)
+            self._relay.finished(call)
