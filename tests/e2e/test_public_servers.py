@@ -1,39 +1,167 @@
-"""Public servers that nobody here wrote, from the examples as they stand, in the default image."""
+"""Public servers that nobody here wrote, from the examples as they stand, under the default sandbox."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import yaml
 
 from clusterkit import kube as k
+from clusterkit import manifests, node
 from clusterkit.clients import call_from_here, call_from_pod
 from clusterkit.servers import Servers, status
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+WITHIN = 150
+# What an example needs that this cluster cannot pull.
+IMAGES = {"docker.io/library/redis:8": "localhost/mcpserver-operator/redis:dev"}
 
 
-def example(name: str) -> k.Json:
-    loaded: k.Json = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
-    return loaded
+@dataclass(frozen=True)
+class Case:
+    """One example and one call of one of its tools."""
+
+    path: str
+    tool: str
+    arguments: k.Json = field(default_factory=dict)
+    expected: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    """For the server, where what it would call on the internet stands in the cluster."""
+    inside: bool = False
+    """Whether it calls something in the cluster, which the default network policy forbids."""
+
+    @property
+    def name(self) -> str:
+        """Of the MCPServer."""
+        return Path(self.path).stem
 
 
-@pytest.mark.parametrize(
-    ("name", "tool", "arguments", "expected"),
-    [
-        ("time", "get_current_time", {"timezone": "Europe/Berlin"}, "Europe/Berlin"),
-        ("everything", "echo", {"message": "hello"}, "hello"),
-    ],
+EXAMPLE_CASES = (
+    Case("time.yaml", "get_current_time", {"timezone": "Europe/Berlin"}, "Europe/Berlin"),
+    Case("everything.yaml", "echo", {"message": "hello"}, "hello"),
 )
-async def test_an_example_comes_up_and_its_tool_answers_from_inside_and_outside(
-    servers: Servers, name: str, tool: str, arguments: k.Json, expected: str
-) -> None:
-    server = servers.handle(name)
-    await servers.kube.apply(k.MCPSERVERS, servers.namespace, example(name))
-    item = await server.ready(within=150)
-    assert tool in [entry["name"] for entry in status(item, "tools")]
+PUBLIC_CASES = (
+    Case("servers/fetch.yaml", "fetch", {"url": "http://web/page"}, "A page of the cluster", inside=True),
+    Case("servers/git.yaml", "git_status", {"repo_path": "/home/mcp/work"}, "No commits yet"),
+    Case("servers/duckdb.yaml", "query", {"query": "select 6 * 7 as answer"}, "42"),
+    Case("servers/sqlite.yaml", "read_query", {"query": "select 6 * 7 as answer"}, "42"),
+    Case("servers/redis.yaml", "set", {"key": "greeting", "value": "hello"}, "uccess"),
+    Case(
+        "servers/filesystem.yaml",
+        "write_file",
+        {"path": "/home/mcp/note.txt", "content": "hello"},
+        "Successfully wrote",
+    ),
+    Case(
+        "servers/memory.yaml",
+        "read_graph",
+        {},
+        "entities",
+    ),
+    Case(
+        "servers/sequential-thinking.yaml",
+        "sequentialthinking",
+        {"thought": "first", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False},
+        "thoughtNumber",
+    ),
+    Case(
+        "servers/chart.yaml",
+        "generate_bar_chart",
+        {"data": [{"category": "calls", "value": 7}]},
+        "http://web/chart.png",
+        env=(("VIS_REQUEST_SERVER", "http://web/chart"),),
+        inside=True,
+    ),
+    Case(
+        "servers/playwright.yaml",
+        "browser_navigate",
+        {"url": "http://web/page"},
+        "Page Title: Page",
+        inside=True,
+    ),
+)
+
+
+def objects(path: str) -> list[k.Json]:
+    """The objects of an example; images that cannot be pulled here are replaced."""
+    found: list[k.Json] = list(yaml.safe_load_all((EXAMPLES / path).read_text()))
+    for item in found:
+        for container in item.get("spec", {}).get("containers", ()):
+            container["image"] = IMAGES.get(container["image"], container["image"])
+    return found
+
+
+def _adapt(spec: k.Json, case: Case) -> None:
+    if case.env:
+        spec["env"] = [{"name": name, "value": value} for name, value in case.env]
+    if case.inside:
+        spec["network"] = {"egress": "All"}
+
+
+async def check(servers: Servers, case: Case) -> None:
+    """Apply the example, wait, look at its tools, call one from a pod and from here."""
+    for item in objects(case.path):
+        if item["kind"] == "MCPServer":
+            _adapt(item["spec"], case)
+        kind = k.Kind(item["apiVersion"], f"{item['kind'].lower()}s")
+        await servers.kube.apply(kind, servers.namespace, item)
+    server = servers.handle(case.name)
+    item = await server.ready(within=WITHIN)
+    assert case.tool in [entry["name"] for entry in status(item, "tools")]
     assert status(item, "recovery", "restarts") == 0
     for call in (call_from_pod, call_from_here):
-        answer = await call(server, tool, **arguments)
-        assert answer["isError"] is False
-        assert expected in json.dumps(answer["text"])
+        answer = await call(server, case.tool, **case.arguments)
+        assert answer["isError"] is False, answer
+        assert case.expected in json.dumps(answer["text"])
+
+
+@pytest.mark.parametrize("case", EXAMPLE_CASES, ids=lambda case: case.name)
+async def test_an_example_comes_up_and_its_tool_answers_from_inside_and_outside(
+    servers: Servers, case: Case
+) -> None:
+    await check(servers, case)
+
+
+@pytest.fixture
+async def web(servers: Servers) -> AsyncIterator[None]:
+    """A web server in the namespace: a page, and what draws charts."""
+    command = ["python3", "/servers/web.py", "--port", "8080"]
+    await servers.kube.apply(k.PODS, servers.namespace, manifests.pod("web", command))
+    service = manifests.service("web", 80)
+    service["spec"]["ports"][0]["targetPort"] = 8080
+    await servers.kube.apply(k.SERVICES, servers.namespace, service)
+    yield
+    await servers.kube.delete(k.PODS, servers.namespace, "web", grace=0)
+
+
+@pytest.fixture
+async def disk(servers: Servers) -> AsyncIterator[None]:
+    """A volume for the claims of the namespace: the local node has nothing that makes them."""
+    folder = f"/tmp/mcp-e2e-{servers.namespace}"
+    await asyncio.to_thread(node.run, "mkdir", "-p", "-m", "0777", folder)
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": servers.namespace},
+        "spec": {
+            "capacity": {"storage": "64Mi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "",
+            "hostPath": {"path": folder},
+        },
+    }
+    node.kubectl("apply", "-f", "-", text_in=json.dumps(volume))
+    yield
+    node.kubectl("delete", "persistentvolume", servers.namespace, "--wait=false")
+    await asyncio.to_thread(node.run, "rm", "-rf", folder)
+
+
+@pytest.mark.public
+@pytest.mark.usefixtures("web", "disk")
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("case", PUBLIC_CASES, ids=lambda case: case.name)
+async def test_a_public_server_runs_unchanged_in_the_default_sandbox(servers: Servers, case: Case) -> None:
+    await check(servers, case)

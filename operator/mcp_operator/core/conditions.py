@@ -14,7 +14,7 @@ _REFUSING = frozenset({ErrorPhase.VALIDATION})
 _SETTLED = frozenset({Phase.CONNECTED, Phase.SUSPENDED, Phase.TERMINATING})
 
 
-def compute(seen: Observation, plan: Plan, verified: bool) -> tuple[Condition, ...]:
+def compute(seen: Observation, plan: Plan, generation: int, *, verified: bool) -> tuple[Condition, ...]:
     """Accepted, Available, Verified and Ready always; Reconciling and Stalled only while they are True.
 
     Accepted is about the next pod, the others about the one that runs: it stays Ready when a Secret that it
@@ -34,7 +34,9 @@ def compute(seen: Observation, plan: Plan, verified: bool) -> tuple[Condition, .
     elif plan.phase not in _SETTLED:
         told[ConditionType.RECONCILING] = (ConditionStatus.TRUE, plan.reason, plan.message)
     before = {condition.type: condition for condition in seen.status.conditions}
-    return tuple(_condition(kind, value, before.get(kind), seen) for kind, value in told.items())
+    return tuple(
+        _condition(kind, value, before.get(kind), seen.now, generation) for kind, value in told.items()
+    )
 
 
 def stalled(seen: Observation, plan: Plan) -> bool:
@@ -43,16 +45,18 @@ def stalled(seen: Observation, plan: Plan) -> bool:
     return plan.phase is Phase.ERROR or spent
 
 
-def _condition(kind: ConditionType, told: Told, before: Condition | None, seen: Observation) -> Condition:
+def _condition(
+    kind: ConditionType, told: Told, before: Condition | None, now: datetime, generation: int
+) -> Condition:
     status, reason, message = told
-    since: datetime = before.last_transition_time if before and before.status is status else seen.now
+    since: datetime = before.last_transition_time if before and before.status is status else now
     return Condition(
         type=kind,
         status=status,
         reason=reason,
         message=text.line(message, MAX_MESSAGE),
         last_transition_time=since,
-        observed_generation=seen.generation,
+        observed_generation=generation,
     )
 
 

@@ -42,11 +42,11 @@ def compute(
     seen: Observation, plan: Plan, context: Context, created: tuple[str, str] | None = None
 ) -> MCPServerStatus:
     """The status to be written. `created`: name and UID of the pod that this run has made."""
-    session = verified(seen, plan)
+    session, generation = verified(seen, plan), _generation(seen, plan)
     return MCPServerStatus(
-        observed_generation=seen.generation,
+        observed_generation=generation,
         phase=plan.phase,
-        conditions=conditions.compute(seen, plan, session is not None),
+        conditions=conditions.compute(seen, plan, generation, verified=session is not None),
         image=context.image or None,
         address=Address(url=context.url) if session and plan.phase is Phase.CONNECTED else None,
         error=_error(seen, plan),
@@ -56,6 +56,15 @@ def compute(
         tools_digest=session.tools_digest if session else None,
         tools=_tools(session) if session else (),
     )
+
+
+def _generation(seen: Observation, plan: Plan) -> int:
+    """The generation that the status is about: of a pod that serves on under an older spec, that one's.
+
+    So nobody who waits for Ready takes the old pod for the new one.
+    """
+    written = seen.status.observed_generation
+    return written if plan.changed and written is not None else seen.generation
 
 
 def verified(seen: Observation, plan: Plan) -> RelayStatus | None:

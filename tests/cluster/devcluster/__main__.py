@@ -44,6 +44,13 @@ def load(where: layout.Layout) -> None:
     install.load(chosen, install.build(where))
 
 
+def load_public(where: layout.Layout) -> None:
+    """the same, with the images that some public servers need"""
+    chosen = cluster.choose(where)
+    chosen.become_able()
+    install.load(chosen, install.build(where, public=True))
+
+
 def install_operator(where: layout.Layout) -> None:
     """build and load the images that changed, install or upgrade the operator"""
     chosen = cluster.choose(where)
@@ -71,6 +78,7 @@ COMMANDS: dict[str, Callable[[layout.Layout], None]] = {
     "kubeconfig": kubeconfig,
     "images": images,
     "load": load,
+    "load-public": load_public,
     "install": install_operator,
     "demo": demonstrate,
     "clean": clean,

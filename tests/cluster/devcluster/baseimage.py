@@ -44,6 +44,14 @@ def choose_mirror(targets: str) -> tuple[str, str]:
     raise say.ClusterError("apt has no package lists to tell a mirror by: run `apt-get update`")
 
 
+def apt_mounts(where: Layout) -> list[str]:
+    """For builds on the base image, which names no mirror: that of this machine, with apt's settings here."""
+    suite, mirror = choose_mirror(_index_targets())
+    sources = where.base / "sources.list"
+    sources.write_text(f"deb {mirror} {suite} main\n", encoding="utf-8")
+    return [f"{sources}:/etc/apt/sources.list", "/etc/apt/apt.conf.d:/etc/apt/apt.conf.d"]
+
+
 def ensure(where: Layout) -> str:
     """Build the base image unless this very one is there; its name."""
     listing = shell.run([sys.executable, "-m", "pip", "config", "list"])

@@ -102,7 +102,10 @@ class Buildah:
 
     def build(self, dockerfile: Path, tag: str, arguments: Mapping[str, str], log: Path) -> None:
         options = ("--isolation", "chroot", "--layers", "--file", dockerfile, "--tag", tag)
-        self._run("bud", *options, *_arguments(arguments), REPOSITORY, log=log)
+        mounts = (
+            [] if _base_override() else [f"--volume={mount}:ro" for mount in baseimage.apt_mounts(self.where)]
+        )
+        self._run("bud", *options, *mounts, *_arguments(arguments), REPOSITORY, log=log)
 
     def tag(self, image: str, alias: str) -> None:
         self._run("tag", image, alias)

@@ -53,6 +53,11 @@ IMAGES = (
         base="runtime",
     ),
 )
+# What only the tests of public servers need.
+PUBLIC = (
+    Image("browser", "examples/servers/playwright.Dockerfile", (), base="runtime"),
+    Image("redis", "tests/e2e/redis.Dockerfile", ()),
+)
 
 
 def digest(root: Path, inputs: tuple[str, ...], extra: str = "") -> str:
@@ -74,18 +79,18 @@ def replaced(present: Iterable[str], current: Iterable[str]) -> list[str]:
     return [name for name in present if name.startswith(repositories) and name not in kept]
 
 
-def build_all(engine: Engine, where: Layout) -> dict[str, str]:
+def build_all(engine: Engine, where: Layout, chosen: Iterable[Image] = IMAGES) -> dict[str, str]:
     """Build what changed; image name to full reference, such as `localhost/…/relay:dev-0123456789ab`."""
     with shell.lock(where.cache / ".images.lock"):
-        return _build_all(engine, where)
+        return _build_all(engine, where, chosen)
 
 
-def _build_all(engine: Engine, where: Layout) -> dict[str, str]:
+def _build_all(engine: Engine, where: Layout, images: Iterable[Image]) -> dict[str, str]:
     arguments = engine.prepare()
     with say.step("building the launcher"):
         gotools.build_launcher(LAUNCHER_SOURCE, LAUNCHER)
     references: dict[str, str] = {}
-    for image in IMAGES:
+    for image in images:
         chosen = {"BASE_IMAGE": references[image.base]} if image.base else arguments
         references[image.name] = _build(engine, where, image, chosen)
     return references

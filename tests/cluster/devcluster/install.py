@@ -11,14 +11,15 @@ NAMESPACE = configs.OPERATOR_NAMESPACE
 SECONDS = 120
 
 
-def build(where: Layout) -> dict[str, str]:
-    """Build the images that changed; image name to reference."""
-    return images.build_all(engines.choose(where), where)
+def build(where: Layout, *, public: bool = False) -> dict[str, str]:
+    """Build the images that changed; image name to reference. `public`: also those for public servers."""
+    chosen = (*images.IMAGES, *images.PUBLIC) if public else images.IMAGES
+    return images.build_all(engines.choose(where), where, chosen)
 
 
 def load(cluster: Cluster, references: Mapping[str, str]) -> None:
     """Give the images to the cluster, also under their short-lived `:dev` names."""
-    aliases = {image.name: image.alias for image in images.IMAGES}
+    aliases = {image.name: image.alias for image in (*images.IMAGES, *images.PUBLIC)}
     cluster.load({reference: aliases[name] for name, reference in references.items()})
 
 

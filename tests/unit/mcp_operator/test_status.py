@@ -403,6 +403,15 @@ def test_a_pod_that_serves_until_it_may_be_replaced_is_ready_and_reconciling(wor
     assert document["conditions"][-1]["message"] == 'Secret "keys" changed'
 
 
+def test_a_pod_that_serves_on_under_an_older_spec_is_not_ready_for_the_new_one(world: Any) -> None:
+    young = world.pod(created_at=world.ago(1))
+    document = written(world.seen(pods=(young,), generation=2, config_hash="other.refs"))
+    assert short(document)["Ready"] == "True/Connected"
+    assert document["observedGeneration"] == 1
+    assert {condition["observedGeneration"] for condition in document["conditions"]} == {1}
+    assert written(world.seen(generation=2))["observedGeneration"] == 2
+
+
 def test_a_pod_that_is_being_replaced_is_neither_ready_nor_settled(world: Any) -> None:
     document = written(world.seen(config_hash="spec.other"))
     assert short(document)["Ready"].startswith("False")

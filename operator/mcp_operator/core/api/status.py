@@ -140,7 +140,8 @@ class MCPServerStatus(Model):
     """What is true now."""
 
     observed_generation: Annotated[int, Field(ge=0)] | None = None
-    """`metadata.generation` of the spec that this status is about."""
+    """`metadata.generation` of the spec that this status is about: while a pod of an older spec serves on
+    until it may be replaced, of that one."""
     phase: Phase | None = None
     """Summary for people: Pending, Connecting, Connected, Reconnecting, Recreating, Error, Suspended or
     Terminating."""

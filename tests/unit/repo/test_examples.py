@@ -1,0 +1,26 @@
+"""The manifests that people apply first: all are told of, tried and valid."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mcp_operator.core.api import MCPServerSpec
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+PUBLIC = [path for path in EXAMPLES if path.stem != "broken"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_a_spec_that_the_operator_reads(path: Path) -> None:
+    servers = [item for item in yaml.safe_load_all(path.read_text()) if item["kind"] == "MCPServer"]
+    assert [item["metadata"]["name"] for item in servers] == [path.stem]
+    assert MCPServerSpec.parse(servers[0]["spec"]).command
+
+
+@pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.stem)
+def test_a_public_server_stands_in_the_table_and_in_the_tests(path: Path) -> None:
+    below = path.relative_to(ROOT / "examples")
+    assert f"](../examples/{below})" in (ROOT / "docs/servers.md").read_text(encoding="utf-8")
+    assert f'"{below}"' in (ROOT / "tests/e2e/test_public_servers.py").read_text(encoding="utf-8")
