@@ -135,6 +135,22 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "the failure of a pod made a moment ago from another spec is not counted",
+        lambda w: {
+            "config_hash": "other.refs",
+            "pods": (w.pod(created_at=w.ago(1)),),
+            "relay": RelayView(
+                w.report(
+                    state="Exited",
+                    session=None,
+                    exit={"exitCode": 1, "reason": "Exited", "time": w.ago(0.5).timestamp()},
+                )
+            ),
+        },
+        "outdated: Recreate -> Recreating (ConfigurationChanged) again=12:00:02",
+        None,
+    ),
+    (
         "a Secret that was missing is taken up at once",
         lambda w: {
             "config_hash": "spec.new",

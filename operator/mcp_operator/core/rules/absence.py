@@ -90,7 +90,7 @@ def _outdated(case: Case) -> Plan | None:
     calm = calm_until(case, pod)
     if calm is None:
         return recreate(case, Reason.CONFIGURATION_CHANGED, message)
-    if pod.serving:
+    if _serves(case, pod):
         return None  # the other rows say how it fares meanwhile
     waiting = back_off(case, None, case.budget)
     return replace(
@@ -101,10 +101,15 @@ def _outdated(case: Case) -> Plan | None:
 def with_change(case: Case, plan: Plan) -> Plan:
     """A plan for a pod that serves on until it may be replaced."""
     pod = case.seen.pod
-    if pod is None or not pod.serving or plan.create_epoch is not None or not is_outdated(case, pod):
+    if pod is None or plan.create_epoch is not None or not _serves(case, pod) or not is_outdated(case, pod):
         return plan
     look = earliest(plan.look_again, calm_until(case, pod))
     return replace(plan, changed=configuration.change(pod.config, case.seen.config), look_again=look)
+
+
+def _serves(case: Case, pod: PodFacts) -> bool:
+    """Whether there is a session that goes on: a failure of what is replaced anyway must not be counted."""
+    return pod.serving and case.seen.relay.usable is not None
 
 
 def is_outdated(case: Case, pod: PodFacts) -> bool:
