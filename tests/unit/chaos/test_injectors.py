@@ -29,7 +29,11 @@ def test_the_connection_between_launcher_and_relay_is_found_and_cut_from_outside
     with accepted, client:
         number = injectors.connected_socket(os.getpid())
         assert number == accepted.fileno()
-        with socket.socket(fileno=injectors.copy_of_file(os.getpid(), number)) as copy:
+        try:
+            descriptor = injectors.copy_of_file(os.getpid(), number)
+        except injectors.FaultError as error:
+            pytest.skip(f"this machine does not allow it: {error}")
+        with socket.socket(fileno=descriptor) as copy:
             copy.shutdown(socket.SHUT_RDWR)
         client.settimeout(5)
         assert client.recv(1) == b""
