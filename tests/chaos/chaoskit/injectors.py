@@ -22,6 +22,7 @@ from devcluster import layout
 
 Injector = Callable[[World, Target], Awaitable[float]]
 CUT_SECONDS = 5.0
+AFTER_CUT_SECONDS = 7.0
 MEMORY_SECONDS = 30.0
 CUT_TABLE = "mcp_chaos"
 # The name of the kernel's call to take a copy of another process's open file; no library has it.
@@ -167,7 +168,11 @@ def copy_of_file(pid: int, number: int) -> int:
 
 
 async def cut_network(world: World, target: Target) -> float:
-    """Drop every packet from and to the pod for some seconds."""
+    """Drop every packet from and to the pod for some seconds.
+
+    Returns some time later: what was sent into the cut is sent again by TCP after a pause that grows to the cut's
+    own length, and a pod that ends before that takes those answers with it.
+    """
     address = (await pod_of(world, target))["status"]["podIP"]
     table = f"{CUT_TABLE}_{target.name}"
     start = time.monotonic()
@@ -176,9 +181,10 @@ async def cut_network(world: World, target: Target) -> float:
         await asyncio.sleep(CUT_SECONDS)
     finally:
         await asyncio.to_thread(node.run, "nft", "delete", "table", "ip", table)
-        # What was sent into the cut is sent again by TCP after a pause that grows to the cut's own length.
-        world.dark.append(Span(start, time.monotonic() + CUT_SECONDS, target.name))
-    return time.monotonic()
+        over = time.monotonic()
+        world.dark.append(Span(start, over + AFTER_CUT_SECONDS, target.name))
+    await asyncio.sleep(AFTER_CUT_SECONDS)
+    return over
 
 
 def cut_rules(table: str, address: str) -> str:
