@@ -30,6 +30,8 @@ class Case:
     expected: str = ""
     env: tuple[tuple[str, str], ...] = ()
     """For the server, where what it would call on the internet stands in the cluster."""
+    args: tuple[str, ...] = ()
+    """The same."""
     inside: bool = False
     """Whether it calls something in the cluster, which the default network policy forbids."""
 
@@ -44,7 +46,14 @@ EXAMPLE_CASES = (
     Case("everything.yaml", "echo", {"message": "hello"}, "hello"),
 )
 PUBLIC_CASES = (
-    Case("servers/fetch.yaml", "fetch", {"url": "http://web/page"}, "A page of the cluster", inside=True),
+    Case(
+        "servers/fetch.yaml",
+        "fetch",
+        {"url": "http://web/page"},
+        "A page of the cluster",
+        args=("--allow-private-ips",),
+        inside=True,
+    ),
     Case("servers/git.yaml", "git_status", {"repo_path": "/home/mcp/work"}, "No commits yet"),
     Case("servers/duckdb.yaml", "query", {"query": "select 6 * 7 as answer"}, "42"),
     Case("servers/sqlite.yaml", "read_query", {"query": "select 6 * 7 as answer"}, "42"),
@@ -97,6 +106,8 @@ def objects(path: str) -> list[k.Json]:
 def _adapt(spec: k.Json, case: Case) -> None:
     if case.env:
         spec["env"] = [{"name": name, "value": value} for name, value in case.env]
+    if case.args:
+        spec["args"] = list(case.args)
     if case.inside:
         spec["network"] = {"egress": "All"}
 

@@ -132,6 +132,11 @@ class RelayView:
         return self.status is not None and self.failures == 0
 
 
+def contradicted(pod: PodFacts, view: RelayView) -> bool:
+    """Whether the relay is silent though the pod is said to run, or serves though it is said not to."""
+    return view.failures > 0 or (view.usable is not None and not (pod.ready and pod.relay.running))
+
+
 @dataclass(frozen=True)
 class EntryPointView:
     """What is known of the command that an image starts of itself."""

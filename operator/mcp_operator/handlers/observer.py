@@ -15,7 +15,7 @@ from mcp_operator.core import configuration
 from mcp_operator.core import pod as pods
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec, MCPServerStatus
 from mcp_operator.core.naming import Key
-from mcp_operator.core.observation import MissingReference, Observation, PodFacts, RelayView
+from mcp_operator.core.observation import MissingReference, Observation, PodFacts, RelayView, contradicted
 from mcp_operator.core.rules import pending
 from mcp_operator.handlers.cache import DIGESTS, FAULTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
@@ -174,9 +174,9 @@ class Observer:
         return tuple(sorted(ours, key=lambda pod: pod.epoch)), others
 
     async def _recheck(self, key: Key, uid: str) -> None:
-        """Whether the pod of a relay that does not answer is still there: a watch can miss an end."""
+        """Look up the pod where relay and watch contradict each other: a watch can miss an end, or lag."""
         known, _ = self._pods(key, uid)
-        if not known or not self._view(key, known[-1].uid).failures:
+        if not known or not contradicted(known[-1], self._view(key, known[-1].uid)):
             return
         place = (key[0], known[-1].name)
         try:

@@ -58,7 +58,7 @@ class Campaign:
         except NOT_MADE as error:
             over = time.monotonic()
             what = f"fault {fault.number}, {fault.kind.name}, {fault.server}"
-            self.found.complaints.append(f"{what}: {error or type(error).__name__}")
+            self.found.complaints.append(f"{what}: {error!r}")
         self.found.faults += 1
         await asyncio.gather(
             *(self._recovery(fault, kind, before[name], began, over, name) for name, kind in hit.items())

@@ -77,8 +77,8 @@ class Sampler:
         reading = asyncio.create_task(self._read())
         probes = await asyncio.gather(*(self._probe(target) for target in targets))
         read = await reading
-        for target, (works, note) in zip(targets, probes, strict=True):
-            found = Sample(at, None, works, note=note)
+        for target, (works, note, answered) in zip(targets, probes, strict=True):
+            found = Sample(at, None, works, note=note, answered=answered)
             if read is not None:
                 found = self._compare(found, target, *read)
             self.samples[target.name][slots[target.name]] = found
@@ -119,20 +119,20 @@ class Sampler:
         if len(dead) > LIMIT_OF_CORPSES:
             self.corpses.append(f"{name}: {', '.join(sorted(dead))}")
 
-    async def _probe(self, target: Target) -> tuple[bool, str]:
-        """Whether a call sent now is answered within a second, and why not."""
+    async def _probe(self, target: Target) -> tuple[bool, str, float]:
+        """Whether a call sent now is answered within a second, why not, and when it was."""
         waiting = self.open[target.name]
         if len(waiting) >= MOST_OPEN:
-            return False, "earlier probes still wait"
+            return False, "earlier probes still wait", time.monotonic()
         client = self.clients.setdefault(target.name, load.client_of(target))
         task = asyncio.create_task(load.one_call(self.ledger, target, client, f"{target.name}-p"))
         waiting.add(task)
         task.add_done_callback(waiting.discard)
         await asyncio.wait({task}, timeout=ANSWER_SECONDS)
         if not task.done():
-            return False, f"no answer within {ANSWER_SECONDS:g} s"
+            return False, f"no answer within {ANSWER_SECONDS:g} s", time.monotonic()
         call = task.result()
-        return call.outcome is Outcome.ANSWERED, call.detail
+        return call.outcome is Outcome.ANSWERED, call.detail, call.ended
 
     async def until(self, holds: Callable[[], bool], within: float) -> bool:
         """Whether a condition on what the sampler saw holds in time."""

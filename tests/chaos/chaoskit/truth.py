@@ -9,6 +9,9 @@ A sample pairs what the MCPServer said with what was so:
 - `going`: whatever answers is a pod that is being deleted, because the newest one is, or is not ready yet.
   Last answers are no reason to call the server ready.
 
+A relay whose server is still starting holds calls, and answers them when the session is up. So calls pass
+from the first answer on, not from when that call was sent: what was sent before shows nothing.
+
 There are two kinds of lie. *False Ready*: Ready is True while calls do not pass. *False alarm*: Ready is not
 True although calls pass and no pod is going. A lie lasts from the first sample that shows it to the first
 that does not; so its length is known to a tenth of a second, and a single sample counts as one interval.
@@ -23,8 +26,9 @@ Some time is judged apart, because nobody could know better:
 Lies of blind and dark times are added up, but do not enter the longest lie.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 INTERVAL = 0.1
@@ -40,13 +44,15 @@ class Lie(StrEnum):
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at one server; `at` in monotonic seconds, `note` is why a probe failed and the phase."""
+    """One look at one server. `at` in monotonic seconds, as is `answered`, when the call of that moment was;
+    `note` has the phase and why a call failed."""
 
     at: float
     ready: bool | None
     works: bool | None
     going: bool = False
     note: str = ""
+    answered: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,12 +91,24 @@ def lie_of(sample: Sample) -> Lie | None:
     return None
 
 
+def known(samples: Sequence[Sample]) -> list[Sample]:
+    """The samples; those of calls that were held until the first answer of a row say nothing."""
+    found: list[Sample] = []
+    for works, row in itertools.groupby(samples, key=lambda sample: sample.works):
+        together = list(row)
+        first = min(sample.answered for sample in together)
+        for sample in together:
+            held = bool(works) and sample.at < first
+            found.append(replace(sample, works=None) if held else sample)
+    return found
+
+
 def lies(server: str, samples: Sequence[Sample], excused: Iterable[Span]) -> list[Told]:
     """The lies outside the excused time. One that begins there counts from where the excuse ends."""
     spans = list(excused)
     told: list[Told] = []
     begun: tuple[Lie, Sample] | None = None
-    for sample in samples:
+    for sample in known(samples):
         shown = None if _covered(spans, sample, server) else lie_of(sample)
         if begun is not None and shown is not begun[0]:
             told.append(_lasting(server, *begun, sample.at))
@@ -105,7 +123,7 @@ def lies(server: str, samples: Sequence[Sample], excused: Iterable[Span]) -> lis
 def excused_seconds(server: str, samples: Sequence[Sample], excused: Iterable[Span]) -> float:
     """How long the status was not so during the excused time."""
     spans = list(excused)
-    shown = [sample for sample in samples if _covered(spans, sample, server) and lie_of(sample)]
+    shown = [sample for sample in known(samples) if _covered(spans, sample, server) and lie_of(sample)]
     return len(shown) * INTERVAL
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from chaoskit import injectors, world
 from chaoskit.injectors import FaultError, Injector
 from chaoskit.truth import Span
-from chaoskit.world import Target, World
+from chaoskit.world import Json, Target, World
 from clusterkit import kube as k
-from clusterkit import node
+from clusterkit import manifests, node
 from clusterkit.leanmcp import Endpoint
 from clusterkit.servers import SERVER_LABEL, in_phase, reachable
 from devcluster import commands, configs, gotools, layout, network, processes
@@ -25,6 +25,7 @@ from mcp_relay_api import paths
 
 OPERATOR_SECONDS = 60.0
 READY_SECONDS = 60.0
+BEACON = "beacon"
 
 
 def supervisor() -> processes.Supervisor:
@@ -119,13 +120,15 @@ async def _without_api_server(made: World, but: str, pid: int = 0) -> float:
         if time.monotonic() > end:
             raise FaultError(f"the API server does not come back: {programs.tail('kube-apiserver')}")
         await asyncio.sleep(0.1)
-    await _followed(made, but)
-    made.blind.append(Span(start, time.monotonic()))
+    try:
+        await _followed(made, but)
+    finally:
+        made.blind.append(Span(start, time.monotonic()))
     return time.monotonic()
 
 
 async def _followed(made: World, but: str) -> None:
-    """Wait until the cluster follows its API server again: a new Service leads to a pod.
+    """Wait until the cluster follows its API server again: a new pod starts, a new Service leads to a pod.
 
     Controllers and scheduler of a real cluster end when they cannot renew their lease, and are started anew.
     Here they have no lease and would wait for minutes. `but`: the server whose pod may be gone.
@@ -138,16 +141,24 @@ async def _followed(made: World, but: str) -> None:
         await asyncio.to_thread(programs.stop, name)
         await asyncio.to_thread(programs.start, name, argv(gotools.tool(name, where), where))
     await reachable(Endpoint(network.API_SERVICE_IP, 443, ""), READY_SECONDS)  # as pods see it
+    pod = manifests.pod(BEACON, ["sleep", "60"])
+    await made.kube.apply(k.PODS, made.namespace, pod)
+    await made.kube.until(k.PODS, made.namespace, BEACON, _runs, within=READY_SECONDS, what="start of a pod")
+    await made.kube.delete(k.PODS, made.namespace, BEACON, grace=0)
     server = next(name for name in made.targets if name != but)
-    beacon = {
+    service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "beacon"},
+        "metadata": {"name": BEACON},
         "spec": {"selector": {SERVER_LABEL: server}, "ports": [{"port": 80, "targetPort": paths.MCP_PORT}]},
     }
-    found = await made.kube.apply(k.SERVICES, made.namespace, beacon)
+    found = await made.kube.apply(k.SERVICES, made.namespace, service)
     await reachable(Endpoint(found["spec"]["clusterIP"], 80, ""), READY_SECONDS)
-    await made.kube.delete(k.SERVICES, made.namespace, "beacon")
+    await made.kube.delete(k.SERVICES, made.namespace, BEACON)
+
+
+def _runs(pod: Json | None) -> bool:
+    return pod is not None and pod["status"].get("phase") == "Running"
 
 
 CLUSTER_FAULTS: dict[str, Injector] = {

@@ -1,5 +1,7 @@
 """Lies of the status and their lengths, from samples."""
 
+from dataclasses import replace
+
 import pytest
 
 from chaoskit.truth import INTERVAL, Lie, Sample, Span, Told, excused_seconds, lie_of, lies
@@ -69,6 +71,14 @@ def test_excused_lies_are_added_up_apart() -> None:
     found = samples("R- R- R- n-")
     assert excused_seconds("raw", found, [Span(99.0, 100.15)]) == pytest.approx(0.2)
     assert excused_seconds("raw", found, []) == 0
+
+
+def test_calls_pass_from_the_first_answer_on_not_from_when_a_held_call_was_sent() -> None:
+    held = [replace(sample, answered=100.35) for sample in samples("n+ n+ n+ n+")]
+    prompt = [replace(sample, answered=sample.at + 0.4 + 0.02) for sample in samples("n+ R+", start=100.4)]
+    assert lies("raw", [*samples("n- n-", start=99.8), *held, *prompt], []) == [
+        Told(Lie.FALSE_ALARM, "raw", 100.4, 0.1)
+    ]
 
 
 def test_no_samples_tell_no_lie() -> None:

@@ -56,7 +56,7 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
             "pods": (w.pod(ready=False, server=w.running(30)),),
             "status": w.status(phase="Reconnecting", pod_uid="pod-1"),
         },
-        "connected: Wait -> Reconnecting (Initialized)",
+        "connected: Wait -> Reconnecting (Initialized) again=12:00:01",
         None,
     ),
     (
@@ -143,7 +143,7 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
             "pods": (w.pod(ready=False, relay=w.terminated(137)),),
             "status": w.status(phase="Connected", pod_uid="pod-1"),
         },
-        "relay-ended: Wait -> Reconnecting (RelayFailed) again=12:00:05",
+        "relay-ended: Wait -> Reconnecting (RelayFailed) again=12:00:01",
         ErrorPhase.TRANSPORT,
     ),
     (
@@ -152,7 +152,7 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
             "pods": (w.pod(ready=False, relay=w.waiting("CrashLoopBackOff")),),
             "status": w.status(phase="Reconnecting", pod_uid="pod-1"),
         },
-        "relay-ended: Wait -> Reconnecting (RelayFailed) again=12:00:05",
+        "relay-ended: Wait -> Reconnecting (RelayFailed) again=12:00:01",
         ErrorPhase.TRANSPORT,
     ),
     (
@@ -164,7 +164,7 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
     (
         "a session without the pod being ready is not shown as served",
         lambda w: {"pods": (w.pod(ready=False),)},
-        "connected: Wait -> Connecting (Initialized)",
+        "connected: Wait -> Connecting (Initialized) again=12:00:01",
         None,
     ),
     (

@@ -298,3 +298,34 @@ async def test_an_api_server_that_does_not_tell_about_the_pod_changes_nothing(
     monkeypatch.setattr(setup.kube, "read", away)
     await setup.reconcile(KEY)
     assert setup.names(PODS) == ["mcp-time-1"]
+
+
+def serving(pod: dict[str, Any], relay: dict[str, Any]) -> dict[str, Any]:
+    """The pod with its status: the server runs, the relay is in this state."""
+    ready = "True" if "running" in relay else "False"
+    status = {
+        "phase": "Running",
+        "podIP": "10.0.0.1",
+        "conditions": [{"type": "Ready", "status": ready}, {"type": "PodScheduled", "status": "True"}],
+        "initContainerStatuses": [{"name": "relay", "restartCount": 1, "state": relay}],
+        "containerStatuses": [
+            {"name": "server", "restartCount": 0, "state": {"running": {"startedAt": "2026-01-31T11:59:00Z"}}}
+        ],
+    }
+    return {**pod, "status": status}
+
+
+async def test_a_relay_that_serves_again_is_believed_though_the_watch_lags(setup: Setup, world: Any) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.view = RelayView(world.report())
+    running = {"running": {"startedAt": "2026-01-31T11:59:00Z"}}
+    ended = {"terminated": {"exitCode": 137, "finishedAt": "2026-01-31T11:59:59Z"}}
+    setup.cache.put(PODS, setup.kube.store(PODS, serving(setup.kube.objects[PODS]["mcp-time-1"], ended)))
+    due = await setup.reconcile(KEY)
+    assert setup.status()["phase"] != "Connected"
+    assert due is not None
+    assert due <= 1
+    setup.kube.store(PODS, serving(setup.kube.objects[PODS]["mcp-time-1"], running))  # and no event tells
+    await setup.reconcile(KEY)
+    assert setup.status()["phase"] == "Connected"

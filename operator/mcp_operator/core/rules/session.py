@@ -7,6 +7,7 @@ from mcp_operator.core import backoff, failure, relay, times
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
+from mcp_operator.core.observation import contradicted
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.ending import startup_deadline, unreadable
 from mcp_operator.core.rules.row import Case, Row, earliest, left_overs
@@ -15,6 +16,7 @@ from mcp_relay_api.status import RelayState, RelayStatus
 POLL_SECONDS = 5
 UNREACHABLE_LIMIT = 3
 DROPPED_SECONDS = 1
+LAGGING_SECONDS = 1
 # A connection that breaks again sooner has not been restored: the time to restore it goes on.
 HOLDING_SECONDS = 10
 
@@ -52,7 +54,7 @@ def _relay_ended(case: Case) -> Plan | None:
     why = relay.cause(pod.relay, case.now) or "the relay has ended"
     found = _transport(case, Reason.RELAY_FAILED, f"{why}; the node starts it again")
     plan = _troubled(case, _coming_up(case), RecoveryAction.WAIT, found)
-    return replace(plan, look_again=earliest(plan.look_again, startup_deadline(case)))
+    return replace(plan, look_again=earliest(plan.look_again, startup_deadline(case), _pod_due(case)))
 
 
 def _unreadable(case: Case) -> Plan | None:
@@ -115,12 +117,21 @@ def _connected(case: Case) -> Plan | None:
         return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)
     if not (pod.ready and case.seen.reachable):
         message = "the session is initialised; the Service takes the pod up"
-        return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZED, message)
+        plan = _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZED, message)
+        return replace(plan, look_again=_pod_due(case))
     budget, look = _settle(case, told)
     plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
     found = failure.from_relay(told.error, case.now) if told.error is not None else None
     budget = replace(budget, next_attempt=None)
     return replace(plan, budget=budget, failure=found, passing=True, look_again=look)
+
+
+def _pod_due(case: Case) -> datetime | None:
+    """When to look up a pod that is said not to serve while its relay says that it does; None: never."""
+    pod = case.seen.pod
+    if pod is None or case.seen.relay.usable is None or not contradicted(pod, case.seen.relay):
+        return None
+    return case.now + timedelta(seconds=LAGGING_SECONDS)
 
 
 def _coming_up(case: Case) -> Phase:

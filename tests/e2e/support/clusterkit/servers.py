@@ -14,6 +14,7 @@ from clusterkit import manifests, node
 from clusterkit.leanmcp import Endpoint, McpClient
 
 Json = dict[str, Any]
+REQUEST_SECONDS = 0.5
 SERVER_LABEL = "mcp-session.dev/server"
 
 
@@ -209,9 +210,11 @@ async def reachable(endpoint: Endpoint, within: float = 5) -> None:
     """
     async with asyncio.timeout(within):
         while True:
+            connecting = asyncio.open_connection(endpoint.address, endpoint.port)
             try:
-                _, writer = await asyncio.open_connection(endpoint.address, endpoint.port)
-            except ConnectionRefusedError:
+                # A connection request that is lost would be repeated ever more slowly.
+                _, writer = await asyncio.wait_for(connecting, REQUEST_SECONDS)
+            except (ConnectionRefusedError, TimeoutError):
                 await asyncio.sleep(0.02)
                 continue
             writer.close()
