@@ -110,9 +110,9 @@ async def test_the_restart_annotation_gives_one_new_pod_and_lets_open_calls_end(
     await server.endpoint()
     assert ((await server.stats(client))["pid"], (await server.pod())["metadata"]["uid"]) != pid
     await servers.kube.merge(k.MCPSERVERS, servers.namespace, server.name, RESTART)
-    async with servers.kube.watch(k.PODS, servers.namespace, selector="mcp-session.dev/server") as pods:
-        await anext(pods)
-        assert await k.change_within(pods, 3) is None
+    async with servers.kube.watch(k.MCPSERVERS, servers.namespace, name=server.name) as changes:
+        while (seen := await k.change_within(changes, 3)) is not None:
+            assert status(seen.object, "session", "epoch") == 2
 
 
 async def test_suspend_lets_open_calls_end_and_resume_brings_the_same_address_back(servers: Servers) -> None:
