@@ -170,8 +170,8 @@ def copy_of_file(pid: int, number: int) -> int:
 async def cut_network(world: World, target: Target) -> float:
     """Drop every packet from and to the pod for some seconds.
 
-    Returns some time later: what was sent into the cut is sent again by TCP after a pause that grows to the cut's
-    own length, and a pod that ends before that takes those answers with it.
+    Over some time later: what was sent into the cut is sent again by TCP after a pause that grows to the
+    cut's own length, and a pod that ends before that takes those answers with it.
     """
     address = (await pod_of(world, target))["status"]["podIP"]
     table = f"{CUT_TABLE}_{target.name}"
@@ -181,10 +181,9 @@ async def cut_network(world: World, target: Target) -> float:
         await asyncio.sleep(CUT_SECONDS)
     finally:
         await asyncio.to_thread(node.run, "nft", "delete", "table", "ip", table)
-        over = time.monotonic()
-        world.dark.append(Span(start, over + AFTER_CUT_SECONDS, target.name))
+        world.dark.append(Span(start, time.monotonic() + AFTER_CUT_SECONDS, target.name))
     await asyncio.sleep(AFTER_CUT_SECONDS)
-    return over
+    return time.monotonic()
 
 
 def cut_rules(table: str, address: str) -> str:

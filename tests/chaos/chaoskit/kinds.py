@@ -35,9 +35,7 @@ class Kind:
     """One kind of fault.
 
     `extra`: seconds that recovery may take beyond backoff and one pod start. `lie`: seconds for which the
-    status may be wrong. `weight`: how often it is drawn.
-    `short`: whether the short form has it. `dark`: while it lasts neither clients nor the operator can see
-    the pod, so that no status about it is a lie. `blind`: the operator or the API server is away meanwhile.
+    status may be wrong. `weight`: how often it is drawn. `short`: whether the short form has it.
     """
 
     name: str
@@ -46,8 +44,6 @@ class Kind:
     extra: float = 0.0
     weight: int = 4
     short: bool = True
-    dark: bool = False
-    blind: bool = False
     lie: float = LONGEST_LIE
 
     @property
@@ -69,8 +65,6 @@ IMAGE_SECONDS = 20.0
 DISK_SECONDS = 90.0
 # After an outage of the API server operator, kubelet and scheduler ask again after growing delays.
 OUTAGE_SECONDS = 15.0
-# Where a new pod is needed right after it, scheduler and kubelet may look only half a minute later.
-NEW_POD_AFTER_OUTAGE_SECONDS = 40.0
 
 _S, _C = Scope.SERVER, Scope.CLUSTER
 _NEW, _FREE, _RELAY = Effect.RECREATED, Effect.REPLACED, Effect.RELAY_RESTARTED
@@ -86,22 +80,21 @@ KINDS = (
     Kind("relay killed", _S, _RELAY, weight=6),
     Kind("relay hung", _S, _RELAY, HUNG_SECONDS, weight=2, lie=HUNG_LIE),
     Kind("launcher connection cut", _S, Effect.RECONNECTED, weight=8),
-    Kind("network of the pod cut", _S, Effect.UNTOUCHED, 10, dark=True),
+    Kind("network of the pod cut", _S, Effect.UNTOUCHED),
     Kind("image removed", _S, _NEW, IMAGE_SECONDS, weight=2),
     Kind("secret rotated", _S, _FREE, CROWD_SECONDS),
-    Kind("operator killed", _C, Effect.UNTOUCHED, blind=True),
-    Kind("operator killed during backoff", _C, _NEW, CROWD_SECONDS, blind=True),
-    Kind("node drained", _C, _FREE, OUTAGE_SECONDS, weight=2, blind=True),
+    Kind("operator killed", _C, Effect.UNTOUCHED),
+    Kind("operator killed during backoff", _C, _NEW, CROWD_SECONDS),
+    Kind("node drained", _C, _FREE, OUTAGE_SECONDS, weight=2),
     Kind("containerd restarted", _C, Effect.UNTOUCHED, weight=2),
-    Kind("API server stopped", _C, Effect.UNTOUCHED, OUTAGE_SECONDS, weight=1, blind=True),
+    Kind("API server stopped", _C, Effect.UNTOUCHED, OUTAGE_SECONDS, weight=1),
     Kind(
         "server killed while the API server is stopped",
         _C,
         _NEW,
-        NEW_POD_AFTER_OUTAGE_SECONDS,
+        OUTAGE_SECONDS,
         weight=1,
         short=False,
-        blind=True,
     ),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
