@@ -37,7 +37,8 @@ class Done:
 
 async def start(*words: str) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "mcpsrv", *words]
+    # A shell starts what runs in the background with SIGINT ignored, and that is inherited.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "mcpsrv", *words]
     return await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
 
 

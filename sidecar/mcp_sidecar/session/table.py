@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mcp_sidecar import log
 from mcp_sidecar.core import frames
 from mcp_sidecar.core.deadlines import Deadlines
 from mcp_sidecar.session.calls import Call
@@ -37,7 +38,8 @@ class CallTable:
         self._quiet = Deadlines[int](min(QUIET_SECONDS, call_timeout))
         self._memory = Deadlines[int](ABANDONED_SECONDS)
         self._first_delay = min(QUIET_SECONDS, call_timeout)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_due = 0.0  # uvloop's handles for what is due at once do not tell it
         self._loop = asyncio.get_running_loop()
         self.on_timeout: Callable[[int, Call, float], None] = lambda _number, _call, _seconds: None
         """Takes a call that was given up, and the limit that passed."""
@@ -165,28 +167,43 @@ class CallTable:
     def _wake_by(self, at: float) -> None:
         """Have the timer go off at that time at the latest."""
         if self._timer is not None:
-            if self._timer.when() <= at:
+            if self._timer_due <= at:
                 return
             self._timer.cancel()
+        self._timer_due = at
         self._timer = self._loop.call_at(at, self._tick)
 
     def _arm(self) -> None:
         lists = (self._limits, self._quiet, self._memory, self._hard)
         due = [at for each in lists if each is not None and (at := each.next_at()) is not None]
-        self._timer = self._loop.call_at(min(due), self._tick) if due else None
+        if due:
+            self._wake_by(min(due))
 
     def _tick(self) -> None:
-        now = self._loop.time()
-        for number in self._quiet.expire(now):
-            self.on_quiet(self._calls[number])
-        for limits in (self._limits, self._hard):
-            for number in limits.expire(now) if limits is not None else ():
-                call = self.abandon(number)
-                if call is not None and limits is not None:
-                    self.on_timeout(number, call, limits.delay)
+        self._timer, now = None, self._loop.time()
+        self._each(self._quiet.expire(now), lambda number: self.on_quiet(self._calls[number]))
+        self._give_up(self._limits, now)
+        if self._hard is not None:
+            self._give_up(self._hard, now)
         for number in self._memory.expire(now):
             self._abandoned.pop(number, None)
         self._arm()
+
+    def _give_up(self, limits: Deadlines[int], now: float) -> None:
+        def over(number: int) -> None:
+            call = self.abandon(number)
+            if call is not None:
+                self.on_timeout(number, call, limits.delay)
+
+        self._each(limits.expire(now), over)
+
+    def _each(self, numbers: list[int], act: Callable[[int], None]) -> None:
+        """Do it for each: a defect met by one call must not take the limit away from all others."""
+        for number in numbers:
+            try:
+                act(number)
+            except Exception as error:  # noqa: BLE001 - see above
+                log.failure("deadline_failed", error)
 
     def close(self) -> None:
         """Stop the timer."""
