@@ -3,11 +3,16 @@
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from suitekit import fixtures
+
 Json = dict[str, Any]
 METHOD_NOT_FOUND, INVALID_PARAMS = -32601, -32602
+STEP_SECONDS = 0.05
+"""Between two things that a tool reports while it works."""
 
 
 class RpcError(Exception):
@@ -43,6 +48,15 @@ class Peer:
         with self._lock:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
+
+    def progress_along(self, meta: Json) -> Json:
+        """Report progress to a caller that gave a token in `_meta`; gives the result of the tool."""
+        for step, progress in enumerate((0, 50, 100)):
+            time.sleep(STEP_SECONDS if step else 0)
+            if "progressToken" in meta:
+                note = {"progressToken": meta["progressToken"], "progress": progress, "total": 100}
+                self.send(method="notifications/progress", params=note)
+        return fixtures.text("Reported progress three times")
 
     def answered(self, message: Json) -> None:
         """Take an answer to a request of this side."""

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from suitekit import fixtures
-from suitekit.peer import INVALID_PARAMS, METHOD_NOT_FOUND, Json, Peer, RpcError
+from suitekit.peer import INVALID_PARAMS, METHOD_NOT_FOUND, STEP_SECONDS, Json, Peer, RpcError
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ASK_SECONDS = 20.0
-STEP_SECONDS = 0.05
 
 
 class Server(Peer):
@@ -85,7 +84,7 @@ class Server(Peer):
             return self._elicit(fixtures.ELICITATIONS[name], arguments)
         special: dict[str, Callable[[], Json]] = {
             "test_tool_with_logging": self._log_along,
-            "test_tool_with_progress": lambda: self._progress_along(params.get("_meta") or {}),
+            "test_tool_with_progress": lambda: self.progress_along(params.get("_meta") or {}),
             "test_sampling": lambda: self._sample(arguments),
         }
         if name not in special:
@@ -97,14 +96,6 @@ class Server(Peer):
             time.sleep(STEP_SECONDS if step else 0)
             self.send(method="notifications/message", params={"level": "info", "data": text})
         return fixtures.text("Logged three messages")
-
-    def _progress_along(self, meta: Json) -> Json:
-        for step, progress in enumerate((0, 50, 100)):
-            time.sleep(STEP_SECONDS if step else 0)
-            if "progressToken" in meta:
-                note = {"progressToken": meta["progressToken"], "progress": progress, "total": 100}
-                self.send(method="notifications/progress", params=note)
-        return fixtures.text("Reported progress three times")
 
     def _sample(self, arguments: Json) -> Json:
         content = {"type": "text", "text": arguments.get("prompt", "")}

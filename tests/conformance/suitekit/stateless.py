@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from suitekit import fixtures, rounds
-from suitekit.peer import INVALID_PARAMS, Json, Peer, RpcError
+from suitekit.peer import INVALID_PARAMS, STEP_SECONDS, Json, Peer, RpcError
 
 REVISION = "2026-07-28"
 _PREFIX = "io.modelcontextprotocol/"
 UNSUPPORTED_VERSION = -32022
-STEP_SECONDS = 0.05
 _FRESH: Json = {"ttlMs": 0, "cacheScope": "public"}
 _CHANGES = {
     "test_trigger_tool_change": ("toolsListChanged", "notifications/tools/list_changed"),
@@ -103,7 +102,7 @@ class StatelessServer(Peer):
         special: dict[str, Callable[[], Json]] = {
             "test_tool_with_logging": lambda: self._log_along(params),
             "test_logging_tool": lambda: self._log_along(params),
-            "test_tool_with_progress": lambda: self._progress_along(params["_meta"]),
+            "test_tool_with_progress": lambda: self.progress_along(params["_meta"]),
             "test_header_param": lambda: fixtures.text(f"Ran in {arguments.get('region')}"),
         }
         if name not in special:
@@ -116,14 +115,6 @@ class StatelessServer(Peer):
             if _meta(params, "logLevel") in ("debug", "info"):
                 self.send(method="notifications/message", params={"level": "info", "data": text})
         return fixtures.text("Logged three messages")
-
-    def _progress_along(self, meta: Json) -> Json:
-        for step, progress in enumerate((0, 50, 100)):
-            time.sleep(STEP_SECONDS if step else 0)
-            if "progressToken" in meta:
-                note = {"progressToken": meta["progressToken"], "progress": progress, "total": 100}
-                self.send(method="notifications/progress", params=note)
-        return fixtures.text("Reported progress three times")
 
     # Resources and prompts.
 
