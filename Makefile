@@ -106,12 +106,12 @@ chaos: $(VENV)/.ready ## 200 faults in random order, while clients call (SEED=N,
 
 bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
 	@mkdir -p build
-	@PYTHONPATH=tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
+	@PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
 	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json
 
 soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
-	@PYTHONPATH=tests/e2e/support:tests/integration/support \
+	@PYTHONPATH=tests/cluster:tests/e2e/support:tests/integration/support \
 	  $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),60) --rate $(or $(RATE),300)
 
 images: $(VENV)/.ready ## build the images that changed, by docker or buildah

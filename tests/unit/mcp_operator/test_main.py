@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
 
+import kopf
 import pytest
+from kopf._cogs.clients.watching import infinite_watch
 
 from mcp_operator import main
 from mcp_operator.adapters.errors import RefusedError, UnavailableError
@@ -100,3 +102,22 @@ async def test_what_is_waited_for_is_told_and_then_forgotten(
     await asyncio.wait_for(preparing, 5)
     assert (operator.waiting(), operator.trouble()) == ("", "")
     await operator.close()
+
+
+async def nothing() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["a generator of ours", "a watch of kopf's"])
+async def test_of_what_fails_unawaited_only_the_closing_of_kopfs_watches_is_no_error(
+    ours: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    # As it was seen: the closing of a watch lost the race with the end of the loop.
+    settings: Any = kopf.OperatorSettings()
+    resource: Any = kopf.Resource("", "v1", "pods")
+    left: Any = nothing() if ours else infinite_watch(settings=settings, resource=resource, namespace=None)
+    error = RuntimeError("generator didn't stop after athrow()")
+    context = {"message": "an error occurred during closing", "exception": error, "asyncgen": left}
+    main.told(asyncio.get_running_loop(), context)
+    assert [record.levelname for record in caplog.records] == (["ERROR"] if ours else [])
+    await left.aclose()
