@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, methods, opening
+from mcp_sidecar.core import access, methods, opening, target
+from mcp_sidecar.core.target import Target
 
 AUTH_KINDS = ("Bearer", "None")
 RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
@@ -31,7 +32,11 @@ class Settings:
     token_file: Path | None = None
     """Where the tokens are read from when they change; None: they never do."""
     admin_token: bytes
-    socket_path: str
+    socket_path: str = paths.SOCKET_PATH
+    remote: Target | None = None
+    """The remote server in place of the one behind the socket."""
+    secrets_dir: Path = Path(paths.SECRETS_DIR)
+    """Where the values of the remote server's headers stand."""
     state_dir: Path
     host: str = "0.0.0.0"  # noqa: S104 - in a pod the relay serves the pod's address
     port: int = paths.MCP_PORT
@@ -79,6 +84,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         token_file=secrets / paths.TOKEN_FILE,
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
+        remote=_remote(environment),
+        secrets_dir=secrets,
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
         host=environment.get("MCP_RELAY_HOST", "0.0.0.0"),  # noqa: S104 - the pod's address
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
@@ -97,6 +104,14 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
         tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
     )
+
+
+def _remote(environment: Mapping[str, str]) -> Target | None:
+    text = environment.get(paths.ENV_REMOTE, "")
+    try:
+        return target.read(text) if text else None
+    except target.TargetError as error:
+        raise SettingsError(f"{paths.ENV_REMOTE}: {error}") from error
 
 
 def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:

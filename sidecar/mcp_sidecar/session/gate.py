@@ -7,14 +7,24 @@ from mcp_sidecar.core import document, frames
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.shared import Shared
-from mcp_sidecar.stdio.link import Link
+
+
+class Link(Protocol):
+    """What the gate sees of the way to the server."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the server does not read."""
 
 
 class Session(Protocol):
     """What the gate sees of the session with the server."""
 
     shared: Shared
-    link: Link
+
+    @property
+    def link(self) -> Link:
+        """The way to the server."""
 
     @property
     def state(self) -> State:

@@ -55,7 +55,7 @@ class Relay:
         inbound.before = Notices(self.shared, feed, inbound.deliver).take
         self.sessions = Sessions(self.shared, self.outbound, feed)
         self.stateless = Stateless(self.shared, self.outbound)
-        self.upstream = Upstream(self.shared, inbound, self.outbound)
+        self.upstream = self._upstream(inbound)
         self.upstream.on_modern = feed.open
         self.upstream.on_terminating = self._launcher_terminates
         clients.on_change = board.clients_changed
@@ -69,6 +69,15 @@ class Relay:
         self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _upstream(self, inbound: Inbound) -> Upstream:
+        if self.settings.remote is None:
+            return Upstream(self.shared, inbound, self.outbound)
+        from mcp_sidecar.session.remote import (
+            RemoteUpstream,
+        )  # a client costs memory that others need not pay
+
+        return RemoteUpstream(self.shared, inbound, self.outbound, self.settings.remote)
 
     def start(self) -> None:
         """Begin to connect to the launcher."""

@@ -5,7 +5,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from mcp_relay_api import paths
 from mcp_sidecar import log
@@ -33,8 +33,31 @@ _CLOSED = {
 }
 
 
+class Channel(Protocol):
+    """What the session needs of the way to its server."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the server does not read."""
+
+    def write(self, frame: bytes) -> bool:
+        """Send one frame; False when that is not possible now."""
+
+    def control(self, message: dict[str, Any]) -> bool:
+        """Send one control message; False when that is not possible now."""
+
+    def reconnect(self) -> None:
+        """Make the connection again."""
+
+    async def run(self) -> None:
+        """Keep a connection until cancelled."""
+
+
 class Upstream:
     """Listens to the link and moves the state machine; everything it learns goes to the board."""
+
+    met = "launcher_connected"
+    """Event of the log for a process that was introduced."""
 
     def __init__(self, shared: Shared, inbound: Inbound, outbound: Outbound) -> None:
         settings = shared.settings
@@ -49,7 +72,7 @@ class Upstream:
         self._mute = ""
         """Incarnation of the process that closed its input or output: it can never answer again."""
         self._mute_reason = ""
-        self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
+        self.link = self._connect(settings.max_message_bytes + frames.TRUSTED_BYTES)
         self.backlog = Backlog(self._write)
         self.masker = Masker(self.link.control)
         self.listing = Listing(shared, self.masker, self._tools_read)
@@ -61,6 +84,9 @@ class Upstream:
         inbound.on_noise = self._noise
         shared.send, shared.say = self._send, self._say
         self._bytes = shared.metrics.counters["mcp_relay_upstream_bytes"]
+
+    def _connect(self, limit: int) -> Channel:
+        return Link(self.shared.settings.socket_path, self, limit)
 
     @property
     def state(self) -> State:
@@ -149,7 +175,7 @@ class Upstream:
         closed = control.closed_pipe(message) or (
             self._mute_reason if self._mute == process.incarnation else ""
         )
-        log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
+        log.event(self.met, incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self.shared.board.update(process=process)
             if process.incarnation == store.incarnation:
@@ -184,13 +210,17 @@ class Upstream:
         self._watch_start(process)
 
     def _begin(self, process: Process) -> None:
-        self._fail_calls("it was started anew")
+        self._renew()
         self._move(Input.STARTED, process=process, exit=None, error=None, session=None, tools=None)
         number = self.shared.table.number()
         method = opening.first(self.shared.settings.protocol)
         self.shared.store.begin(process.incarnation, number, method)
         self._ask(number, method)
         self._watch_start(process)
+
+    def _renew(self) -> None:
+        """Another process has taken the server's place."""
+        self._fail_calls("it was started anew")
 
     def _ask(self, number: int, method: str) -> None:
         self.shared.table.add_own(number, self._initialized)
