@@ -60,6 +60,6 @@ ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"
 ENV_TOOLS_ALLOW: Final = "MCP_RELAY_TOOLS_ALLOW"
 ENV_TOOLS_DENY: Final = "MCP_RELAY_TOOLS_DENY"
-# The remote server in place of the one behind the socket, as JSON: url, transport, headers (name, prefix and file
-# with the value), caFile, backoffSeconds, retryAfterErrorSeconds. The files stand below SECRETS_DIR.
+# The remote server in place of the one behind the socket, as JSON: url, transport, headers (name, prefix, and
+# the file with the value), caFile, backoffSeconds, retryAfterErrorSeconds. The files stand below SECRETS_DIR.
 ENV_REMOTE: Final = "MCP_RELAY_REMOTE"

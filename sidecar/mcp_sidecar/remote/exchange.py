@@ -162,9 +162,12 @@ class Exchanger:
         if response.kind == EVENTS:
             return await self._streamed(session, reply, response)
         try:
-            reply.message(await response.body(self.limit))
+            data = await response.body(self.limit)
         except TooLargeError as error:
             return _unusable(f"its answer has {error}", response.status)
+        if answered(data) != number and fate.error_of(data) is not None:
+            data = _readdressed(data, frame.raw_id)
+        reply.message(data)
         text = f"its answer of type {response.kind or 'unknown'!r} is no JSON-RPC answer to the request"
         return reply.outcome or _unusable(text, response.status)
 
@@ -241,7 +244,7 @@ class Exchanger:
         except (BrokenError, TooLargeError):
             body = b""  # the status alone says enough
         said = fate.error_of(body)
-        answer = b"" if said is None else _readdressed(body, frame.raw_id)
+        answer = b"" if said is None else bytes(_readdressed(body, frame.raw_id))
         found = fate.judge(response.status, frame.method, said, in_session=session.named, handshake=handshake)
         if found is Fate.ANSWER:
             take(answer)
@@ -316,10 +319,10 @@ def told(status: int, said: Said | None, body: bytes) -> str:
     return f"HTTP {status}" + (f": {line}" if line and not line.startswith("<") else "")
 
 
-def _readdressed(body: bytes, raw_id: bytes) -> bytes:
+def _readdressed(body: bytes | bytearray, raw_id: bytes) -> bytearray:
     """An error answer under the id of the request: some servers refuse without having looked for it."""
-    start, end = jsontext.byte_span(body, "error")
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, body[start:end])
+    start, end = jsontext.byte_span(bytes(body), "error")
+    return bytearray(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, body[start:end]))
 
 
 def _unusable(text: str, status: int) -> Outcome:

@@ -320,7 +320,8 @@ class Link:
     async def _ask(self, session: Session, frame: frames.Frame) -> Outcome:
         try:
             async with asyncio.timeout(self._patience):
-                return await self._exchanger.ask(session, frame, self._take, handshake=True)
+                begins = frame.kind is frames.REQUEST
+                return await self._exchanger.ask(session, frame, self._take, handshake=begins)
         except TimeoutError as error:
             text = f"no answer to {frame.method} within {self._patience:g} seconds"
             raise AwayError("StartupTimeout", text, initialize=True) from error
