@@ -322,7 +322,7 @@ def told(status: int, said: Said | None, body: bytes) -> str:
 def _readdressed(body: bytes | bytearray, raw_id: bytes) -> bytearray:
     """An error answer under the id of the request: some servers refuse without having looked for it."""
     start, end = jsontext.byte_span(bytes(body), "error")
-    return bytearray(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, body[start:end]))
+    return bytearray(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, bytes(body[start:end])))
 
 
 def _unusable(text: str, status: int) -> Outcome:

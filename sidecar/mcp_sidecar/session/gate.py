@@ -6,15 +6,8 @@ from typing import Protocol
 from mcp_sidecar.core import document, frames
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.session.channel import Channel
 from mcp_sidecar.session.shared import Shared
-
-
-class Link(Protocol):
-    """What the gate sees of the way to the server."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether the server does not read."""
 
 
 class Session(Protocol):
@@ -23,7 +16,7 @@ class Session(Protocol):
     shared: Shared
 
     @property
-    def link(self) -> Link:
+    def link(self) -> Channel:
         """The way to the server."""
 
     @property

@@ -6,10 +6,11 @@ from mcp_sidecar.core.document import Problem, Process
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.target import Target
 from mcp_sidecar.remote.link import Link
+from mcp_sidecar.session.channel import Channel
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.outbound import Outbound
 from mcp_sidecar.session.shared import Shared
-from mcp_sidecar.session.upstream import Channel, Upstream
+from mcp_sidecar.session.upstream import Upstream
 
 SPARE_SECONDS = 10.0
 

@@ -5,7 +5,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from mcp_relay_api import paths
 from mcp_sidecar import log
@@ -16,6 +16,7 @@ from mcp_sidecar.core.machine import IllegalInputError, Input, Machine, State
 from mcp_sidecar.core.outage import Outage
 from mcp_sidecar.session.backlog import Backlog
 from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.session.channel import Channel
 from mcp_sidecar.session.gate import Gate
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.listing import Listing
@@ -31,26 +32,6 @@ _CLOSED = {
     paths.REASON_STDOUT_CLOSED: ("stdout", "it can never answer again"),
     paths.REASON_STDIN_CLOSED: ("stdin", "it can never be asked again"),
 }
-
-
-class Channel(Protocol):
-    """What the session needs of the way to its server."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether the server does not read."""
-
-    def write(self, frame: bytes) -> bool:
-        """Send one frame; False when that is not possible now."""
-
-    def control(self, message: dict[str, Any]) -> bool:
-        """Send one control message; False when that is not possible now."""
-
-    def reconnect(self) -> None:
-        """Make the connection again."""
-
-    async def run(self) -> None:
-        """Keep a connection until cancelled."""
 
 
 class Upstream:

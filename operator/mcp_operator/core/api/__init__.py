@@ -15,6 +15,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
     Reason,
     RecoveryAction,
+    RemoteTransport,
 )
 from mcp_operator.core.api.identity import (
     API_VERSION,
@@ -25,6 +26,7 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
+from mcp_operator.core.api.remote import Remote
 from mcp_operator.core.api.spec import MCPServerSpec, Session
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
@@ -50,5 +52,7 @@ __all__ = [
     "Protocol",
     "Reason",
     "RecoveryAction",
+    "Remote",
+    "RemoteTransport",
     "Session",
 ]

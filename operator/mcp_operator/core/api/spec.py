@@ -13,6 +13,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
 )
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
+from mcp_operator.core.api.remote import Remote
 
 MAX_VOLUMES = 64
 MAX_ENV = 512
@@ -22,6 +23,24 @@ DAY = 86_400
 _COMMAND_MISSING = (
     "spec.command is required without spec.image: write the command that starts the server, for example "
     '["npx", "-y", "@modelcontextprotocol/server-everything"] or ["uvx", "mcp-server-time"]'
+)
+# What is about a process here, and so about nothing beside a remote server.
+_PROCESS_FIELDS = (
+    "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom", "resources", "volumes",
+    "volumeMounts", "securityContext",
+)  # fmt: skip
+_REMOTE_RULES = (
+    *(
+        (
+            f"!has(self.remote) || !has(self.{name})",
+            f"spec.{name} is about a server that is run here: remove it, or spec.remote",
+        )
+        for name in _PROCESS_FIELDS
+    ),
+    (
+        "!has(self.remote) || !has(self.network) || self.network.egress != 'None'",
+        "spec.network.egress None cuts the relay off from spec.remote.url: choose Internet, Custom or All",
+    ),
 )
 _MOUNTS_KNOWN = (
     "!has(self.volumeMounts) || self.volumeMounts.all(m, "
@@ -226,6 +245,7 @@ class MCPServerSpec(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             (_MOUNTS_KNOWN, _MOUNT_UNKNOWN),
+            *_REMOTE_RULES,
         )
     )
 
@@ -244,6 +264,10 @@ class MCPServerSpec(Model):
     """Program that speaks MCP on stdin and stdout, with arguments; not run in a shell. Example: ["uvx",
     "mcp-server-time"]. Default: what the image starts, which the operator asks its registry for when it makes
     the pod; so it is required without `image`."""
+    remote: Remote | None = None
+    """A server that runs somewhere else and speaks MCP over HTTP, instead of one that is run here: the pod
+    holds the relay alone, which keeps one session with it and shares it. Sessions, tools, access and network
+    work as for other servers. Default: a server is run here."""
     args: Annotated[tuple[Text, ...], Field(max_length=1024, json_schema_extra=ATOMIC)] = ()
     """Arguments after those in `command`, or instead of the image's own. `$(NAME)` is replaced by the
     environment variable. Default: none."""
@@ -347,8 +371,9 @@ class MCPServerSpec(Model):
 # On the whole object, so that the message also comes when `spec` itself is missing.
 ROOT_RULES = (
     {
-        "rule": "has(self.spec) && (has(self.spec.command) && size(self.spec.command) > 0 "
-        "? size(self.spec.command[0]) > 0 : has(self.spec.image))",
+        "rule": "has(self.spec) && (has(self.spec.remote) "
+        "|| (has(self.spec.command) && size(self.spec.command) > 0 "
+        "? size(self.spec.command[0]) > 0 : has(self.spec.image)))",
         "message": _COMMAND_MISSING,
         "fieldPath": ".spec.command",
         "reason": "FieldValueRequired",
