@@ -10,8 +10,8 @@ import (
 
 const (
 	chunkBytes = 64 << 10
-	// spareChunks are kept for reuse for ever; a queue that held twice as many gives the others back to the system when
-	// it has not been that large again for trimDelay.
+	// spareChunks are kept for reuse for ever; a queue that needed more gives the others back to the system when it has
+	// not been that large again for trimDelay.
 	spareChunks = 16
 	trimDelay   = 2 * time.Second
 	// nearBytes before the end of what was sent its last newline is looked for at first.
@@ -53,6 +53,8 @@ type queue struct {
 	base                        int64 // offset of the first byte of chunks[0]
 	acked, sent, committed, end int64
 	chunks, spare               [][]byte
+	made                        int // chunks on the heap, in use or spare
+	slabs                       slabs
 	controls                    []control
 	controlBytes, controlSent   int // total; how much of controls[0] is with the current sink
 	out                         sink
