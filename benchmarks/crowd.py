@@ -187,7 +187,7 @@ def document(address: str) -> bytes:
 
 
 class Relays:
-    """The admin ports of all relays: each answers at once, or gives signs of life as long as it is told to."""
+    """The admin ports of all relays: each answers at once, or gives signs of life as long as it should."""
 
     def __init__(self) -> None:
         self._documents: dict[str, bytes] = {}
