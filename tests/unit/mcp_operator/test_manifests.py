@@ -164,6 +164,21 @@ def test_the_users_volumes_come_along_and_their_mounts_replace_ours() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("cache", "volume"), [({"claimName": "packages"}, "package-cache"), ({"volumeName": "mine"}, "mine")]
+)
+def test_downloads_are_kept_on_the_volume_that_is_named(cache: Json, volume: str) -> None:
+    made = built(volumes=[{"name": "mine", "emptyDir": {}}], cache=cache)
+    container = made["spec"]["containers"][0]
+    assert mounts(container)["/cache"] == volume
+    claims = {item["name"]: item.get("persistentVolumeClaim") for item in made["spec"]["volumes"]}
+    assert claims.get("package-cache") == ({"claimName": "packages"} if "claimName" in cache else None)
+    found = {item["name"]: item["value"] for item in container["env"]}
+    assert (found["npm_config_cache"], found["UV_CACHE_DIR"]) == ("/cache/npm", "/cache/uv")
+    assert (found["HOME"], found["npm_config_prefer_offline"]) == ("/home/mcp", "true")
+    assert "npm_config_prefer_offline" in environment.plain_names(spec(cache=cache))
+
+
 def test_tools_find_writable_places_and_the_users_variables_win() -> None:
     found = {
         item["name"]: item.get("value") for item in server(env=[{"name": "HOME", "value": "/data"}])["env"]

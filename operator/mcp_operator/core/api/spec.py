@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
+from mcp_operator.core.api.cache import CACHE_RULES, Cache
 from mcp_operator.core.api.conditions import (
     AuthType,
     ClientCapability,
@@ -226,6 +227,7 @@ class MCPServerSpec(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             (_MOUNTS_KNOWN, _MOUNT_UNKNOWN),
+            *CACHE_RULES,
         )
     )
 
@@ -286,7 +288,8 @@ class MCPServerSpec(Model):
             ),
         ),
     ] = ()
-    """More volumes for the pod. The names bridge, state, secrets, home and tmp are taken. Default: none."""
+    """More volumes for the pod. The names bridge, state, secrets, home, tmp and package-cache are
+    taken. Default: none."""
     volume_mounts: Annotated[
         tuple[Opaque, ...],
         core(
@@ -303,6 +306,10 @@ class MCPServerSpec(Model):
     ] = ()
     """Where the volumes stand in the server's container; /bridge is taken. Default: none beside a writable
     home and /tmp."""
+    cache: Cache | None = None
+    """A volume, mounted at /cache, on which npm, uv, pip and what follows XDG_CACHE_HOME keep what they
+    downloaded: the next start needs no download, and packages without a pinned version stay as they are
+    there. Servers that share one can change each other's programs. Default: none; each pod downloads anew."""
     service_account_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
     """ServiceAccount of the pod; its token is not mounted. Default: the namespace's `default`."""
     runtime_class_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
