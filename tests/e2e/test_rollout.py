@@ -98,7 +98,7 @@ async def test_changes_that_follow_each_other_are_taken_up_together(servers: Ser
         while await value_of(client) != wanted:
             await server.until(ready_since_epoch(3), what="Ready with the next pod")
             await server.endpoint()
-    # One pod for what had come by when the first was calm, one for the rest; more only if the changes took long.
+    # One pod for what had come when the first was calm, one for the rest; more only if the changes took long.
     assert status(await server.get(), "session", "epoch") <= 3 + took // CALM_SECONDS
 
 
