@@ -77,7 +77,7 @@ class Overrides:
             )
         if missing:
             told.append(
-                f"spec.tools.overrides names tools that the server does not have or that spec.tools keeps out:"
+                f"spec.tools.overrides names tools that the server lacks or that spec.tools keeps out:"
                 f" {_few(missing)}"
             )
         return ". ".join(told) or None

@@ -88,7 +88,7 @@ def test_a_list_shows_the_new_values_and_everything_else_as_it_was() -> None:
         (("a", "b"), None),
         (("a", "b", "other"), None),
         (("a", "b", "x"), "hidden: 'x'; choose another rename"),
-        (("b",), "does not have or that spec.tools keeps out: 'a'"),
+        (("b",), "lacks or that spec.tools keeps out: 'a'"),
         (("b", "x"), "hidden: 'x'; choose another rename. spec.tools.overrides names tools"),
     ],
 )
