@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, methods, opening
+from mcp_sidecar.core.overrides import Override
 
 AUTH_KINDS = ("Bearer", "None")
 RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
@@ -58,6 +59,8 @@ class Settings:
     """Globs of tool names that clients may see and call; (): all."""
     tools_deny: tuple[str, ...] = ()
     """Globs of tool names that they may not, whatever is allowed."""
+    tools_overrides: tuple[Override, ...] = ()
+    """Tools that clients know under another name, title or description."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -97,6 +100,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         client_capabilities=_capabilities(environment),
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
         tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
+        tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
 
 
@@ -109,6 +113,14 @@ def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
         raise SettingsError(f"{name}={text!r} is not a JSON list of globs")
     return tuple(globs)
+
+
+def _overrides(environment: Mapping[str, str], name: str) -> tuple[Override, ...]:
+    text = environment.get(name, "")
+    try:
+        return tuple(Override(**each) for each in json.loads(text)) if text else ()
+    except (ValueError, TypeError) as error:
+        raise SettingsError(f"{name}={text!r} is not a JSON list of overrides") from error
 
 
 def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
