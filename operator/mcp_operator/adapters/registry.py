@@ -52,19 +52,16 @@ class Registries:
     def __init__(self, insecure: Iterable[str] = (), ca_file: str = "") -> None:
         """Hosts in `insecure` are spoken to without TLS; `ca_file` has more authorities to believe."""
         self._insecure = frozenset(insecure)
-        trusted = ssl.create_default_context()
+        self._trusted = ssl.create_default_context()
         if ca_file:
-            trusted.load_verify_locations(ca_file)
-        # Lookups are rare, so that no connection is worth keeping. The environment names the proxy, if any.
-        connector = aiohttp.TCPConnector(ssl=trusted, limit=MAX_CONNECTIONS, force_close=True)
-        self._client = aiohttp.ClientSession(
-            connector=connector, timeout=aiohttp.ClientTimeout(LOOKUP_SECONDS), trust_env=True
-        )
+            self._trusted.load_verify_locations(ca_file)
+        self._client: aiohttp.ClientSession | None = None
         self._known: dict[str, EntryPoint] = {}
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.close()
+        if self._client is not None:
+            await self._client.close()
 
     async def entry_point(self, reference: Reference, credentials: Sequence[Credentials]) -> EntryPoint:
         """What an image starts; each of the credentials is tried, then none.
@@ -78,7 +75,7 @@ class Registries:
             try:
                 async with asyncio.timeout(LOOKUP_SECONDS):
                     return await self._lookup(
-                        _Visit(self._client, self._base(reference), candidate), reference
+                        _Visit(self._session(), self._base(reference), candidate), reference
                     )
             except RegistryError as error:
                 if not error.denied:
@@ -91,6 +88,15 @@ class Registries:
                 raise RegistryError(f"{reference.host} does not answer: {text}", passing=True) from error
         assert refusal is not None  # noqa: S101 - the loop ends early, or with one
         raise refusal
+
+    def _session(self) -> aiohttp.ClientSession:
+        """Made when the first image is asked for: most operators never ask."""
+        if self._client is None:
+            # Lookups are rare: no connection is worth keeping. The environment names the proxy, if any.
+            connector = aiohttp.TCPConnector(ssl=self._trusted, limit=MAX_CONNECTIONS, force_close=True)
+            limit = aiohttp.ClientTimeout(LOOKUP_SECONDS)
+            self._client = aiohttp.ClientSession(connector=connector, timeout=limit, trust_env=True)
+        return self._client
 
     def _base(self, reference: Reference) -> str:
         host = _HUB if reference.host == DOCKER_HUB else reference.host

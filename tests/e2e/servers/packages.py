@@ -100,6 +100,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     password = ""
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
         path = self.path.replace("%2f", "/").replace("%2F", "/").partition("?")[0]
         basic = base64.b64encode(f"reader:{self.password}".encode()).decode()
@@ -119,7 +122,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 def main() -> None:
