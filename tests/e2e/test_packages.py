@@ -61,7 +61,9 @@ async def applied(servers: Servers, path: str, authority: str, password: str, **
 async def test_a_server_comes_from_a_private_registry_with_a_credential_and_an_authority_of_its_own(
     servers: Servers, registry: str, path: str, origin: str
 ) -> None:
-    server = await applied(servers, path, registry, PASSWORD)
+    # A user that the image does not know, as some platforms give each namespace one of its own.
+    user = {"runAsUser": 1_000_650_000}
+    server = await applied(servers, path, registry, PASSWORD, securityContext=user)
     item = await server.ready(within=90)
     assert status(item, "recovery", "restarts") == 0
     client = await server.client()
