@@ -107,6 +107,9 @@ def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are(
     assert json.loads(told["MCP_RELAY_TOOLS_ALLOW"]) == ["a*"]
     assert json.loads(told["MCP_RELAY_TOOLS_DENY"]) == ["b", "c"]
     assert [item for item in relay()["env"] if "TOOLS" in item["name"]] == []
+    overrides = [{"name": "a", "rename": "b"}, {"name": "c", "title": "C", "description": ""}]
+    told = {item["name"]: item["value"] for item in relay(tools={"overrides": overrides})["env"]}
+    assert json.loads(told["MCP_RELAY_TOOLS_OVERRIDES"]) == overrides
 
 
 def test_the_default_image_is_the_runtime_and_the_users_wins() -> None:
