@@ -42,6 +42,9 @@ IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 REASON_STDOUT_CLOSED: Final = "StdoutClosed"
 REASON_STDIN_CLOSED: Final = "StdinClosed"
 
+# Reason of the error, phase ListTools, beside a tool list to which `spec.tools.overrides` does not fit.
+REASON_OVERRIDES: Final = "ToolOverridesUnmatched"
+
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
 ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
 ENV_SERVER_NAMESPACE: Final = "MCP_RELAY_SERVER_NAMESPACE"
@@ -60,6 +63,7 @@ ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"
 ENV_TOOLS_ALLOW: Final = "MCP_RELAY_TOOLS_ALLOW"
 ENV_TOOLS_DENY: Final = "MCP_RELAY_TOOLS_DENY"
+ENV_TOOLS_OVERRIDES: Final = "MCP_RELAY_TOOLS_OVERRIDES"
 # The remote server in place of the one behind the socket, as JSON: url, transport, headers (name, prefix, and
 # the file with the value), caFile, backoffSeconds, retryAfterErrorSeconds. The files stand below SECRETS_DIR.
 ENV_REMOTE: Final = "MCP_RELAY_REMOTE"

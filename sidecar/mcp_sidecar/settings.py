@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, methods, opening, target
+from mcp_sidecar.core.overrides import Override
 from mcp_sidecar.core.target import Target
 
 AUTH_KINDS = ("Bearer", "None")
@@ -38,7 +39,8 @@ class Settings:
     secrets_dir: Path = Path(paths.SECRETS_DIR)
     """Where the values of the remote server's headers stand."""
     state_dir: Path
-    host: str = "0.0.0.0"  # noqa: S104 - in a pod the relay serves the pod's address
+    host: str = ""
+    """Address that is served; "": all, of both families."""
     port: int = paths.MCP_PORT
     admin_port: int = paths.ADMIN_PORT
     allowed_hosts: tuple[str, ...] = ()
@@ -62,6 +64,8 @@ class Settings:
     """Globs of tool names that clients may see and call; (): all."""
     tools_deny: tuple[str, ...] = ()
     """Globs of tool names that they may not, whatever is allowed."""
+    tools_overrides: tuple[Override, ...] = ()
+    """Tools that clients know under another name, title or description."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -87,7 +91,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         remote=_remote(environment),
         secrets_dir=secrets,
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
-        host=environment.get("MCP_RELAY_HOST", "0.0.0.0"),  # noqa: S104 - the pod's address
+        host=environment.get("MCP_RELAY_HOST", ""),
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
         admin_port=int(_number(environment, "MCP_RELAY_ADMIN_PORT", paths.ADMIN_PORT)),
         allowed_hosts=_hosts(environment),
@@ -103,6 +107,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         client_capabilities=_capabilities(environment),
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
         tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
+        tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
 
 
@@ -123,6 +128,14 @@ def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
         raise SettingsError(f"{name}={text!r} is not a JSON list of globs")
     return tuple(globs)
+
+
+def _overrides(environment: Mapping[str, str], name: str) -> tuple[Override, ...]:
+    text = environment.get(name, "")
+    try:
+        return tuple(Override(**each) for each in json.loads(text)) if text else ()
+    except (ValueError, TypeError) as error:
+        raise SettingsError(f"{name}={text!r} is not a JSON list of overrides") from error
 
 
 def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:

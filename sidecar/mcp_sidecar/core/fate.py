@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from mcp_sidecar.core import frames, jsontext
+from mcp_sidecar.core.lines import Line
 
 
 class Fate(Enum):
@@ -107,7 +108,7 @@ def _failed(status: int, method: str) -> Fate:
     return Fate.REFUSED
 
 
-def error_of(body: bytes | bytearray) -> Said | None:
+def error_of(body: Line) -> Said | None:
     """The JSON-RPC error that a body holds; None for everything else."""
     if len(body) > frames.TRUSTED_BYTES:
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from mcp_sidecar.core import eventstream, fate, frames, jsontext
 from mcp_sidecar.core.fate import Fate, Said
 from mcp_sidecar.core.handshake import CLIENT_INFO
+from mcp_sidecar.core.lines import COPIED_BYTES, Line
 from mcp_sidecar.core.modern import headers as modern
 from mcp_sidecar.core.modern.envelope import NAMED, of
 from mcp_sidecar.core.modern.headers import Param
@@ -27,7 +28,7 @@ MAX_RETRY_SECONDS = 10.0
 _SHOWN = 300
 FindParams = Callable[[str], tuple[Param, ...]]
 """Finds the arguments of a tool that headers repeat."""
-Take = Callable[[bytes | bytearray], None]
+Take = Callable[[Line], None]
 """Takes one message of the server."""
 
 
@@ -162,7 +163,7 @@ class Exchanger:
         if response.kind == EVENTS:
             return await self._streamed(session, reply, response)
         try:
-            data = await response.body(self.limit)
+            data = _line(await response.body(self.limit))
         except TooLargeError as error:
             return _unusable(f"its answer has {error}", response.status)
         if answered(data) != number and fate.error_of(data) is not None:
@@ -244,7 +245,7 @@ class Exchanger:
         except (BrokenError, TooLargeError):
             body = b""  # the status alone says enough
         said = fate.error_of(body)
-        answer = b"" if said is None else bytes(_readdressed(body, frame.raw_id))
+        answer = b"" if said is None else _readdressed(body, frame.raw_id)
         found = fate.judge(response.status, frame.method, said, in_session=session.named, handshake=handshake)
         if found is Fate.ANSWER:
             take(answer)
@@ -262,7 +263,7 @@ class _Reply:
         self._take = take
         self.outcome: Outcome | None = None
 
-    def message(self, data: bytes | bytearray) -> None:
+    def message(self, data: Line) -> None:
         """Hand on a message, unless it says that the session is gone."""
         if answered(data) != self._number:
             if data:  # the first event of a stream that can be taken up again has none
@@ -298,7 +299,7 @@ async def _read(response: Response, reader: eventstream.EventReader, reply: _Rep
     return False
 
 
-def answered(data: bytes | bytearray) -> int | None:
+def answered(data: Line) -> int | None:
     """The id of the request that a message answers; None: it answers none."""
     if len(data) > frames.TRUSTED_BYTES:
         big = frames.big_answer(data)
@@ -319,10 +320,17 @@ def told(status: int, said: Said | None, body: bytes) -> str:
     return f"HTTP {status}" + (f": {line}" if line and not line.startswith("<") else "")
 
 
-def _readdressed(body: bytes | bytearray, raw_id: bytes) -> bytearray:
+def _line(body: bytearray) -> Line:
+    """A body on one line, a large one without another copy."""
+    if 10 in body or 13 in body:
+        return jsontext.one_line(bytes(body))
+    return bytes(body) if len(body) <= COPIED_BYTES else memoryview(body)
+
+
+def _readdressed(body: Line, raw_id: bytes) -> bytes:
     """An error answer under the id of the request: some servers refuse without having looked for it."""
     start, end = jsontext.byte_span(bytes(body), "error")
-    return bytearray(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, bytes(body[start:end])))
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, bytes(body[start:end]))
 
 
 def _unusable(text: str, status: int) -> Outcome:

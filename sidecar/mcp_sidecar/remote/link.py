@@ -160,10 +160,10 @@ class Link:
                 text = text.replace(value, _MASK)
         return text
 
-    def _take(self, data: bytes | bytearray) -> None:
+    def _take(self, data: Line) -> None:
         """Hand a message on, on one line."""
         try:
-            self._listener.line(jsontext.one_line(bytes(data)) if 10 in data or 13 in data else data)
+            self._listener.line(jsontext.one_line(data) if isinstance(data, bytes) else data)
         except Exception as error:  # noqa: BLE001 - would end the stream, and come again with the next
             self._listener.unreadable(error)
 
@@ -269,7 +269,7 @@ class Link:
         self._probes += 1
         number = self._probes
 
-        def take(data: bytes | bytearray) -> None:
+        def take(data: Line) -> None:
             if answered(data) != number:
                 self._take(data)
 

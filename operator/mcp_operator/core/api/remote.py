@@ -15,6 +15,24 @@ RESERVED_HEADERS = (
     "keep-alive", "last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "te",
     "trailer", "transfer-encoding", "upgrade",
 )  # fmt: skip
+# What is about a process here, and so about nothing beside a remote server.
+_PROCESS_FIELDS = (
+    "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom", "resources", "volumes",
+    "volumeMounts", "securityContext", "cache",
+)  # fmt: skip
+REMOTE_RULES = (
+    *(
+        (
+            f"!has(self.remote) || !has(self.{name})",
+            f"spec.{name} is about a server that is run here: remove it, or spec.remote",
+        )
+        for name in _PROCESS_FIELDS
+    ),
+    (
+        "!has(self.remote) || !has(self.network) || self.network.egress != 'None'",
+        "spec.network.egress None cuts the relay off from spec.remote.url: choose Internet, Custom or All",
+    ),
+)
 _ONE_SOURCE = "has(self.secretKeyRef) != has(self.configMapKeyRef)"
 
 
