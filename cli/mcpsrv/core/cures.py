@@ -88,8 +88,10 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.REMOTE_UNREACHABLE: "Is spec.remote.url right, and the server up? spec.network.egress Internet "
     "leads to no address inside the cluster. It is tried again by itself.",
     Reason.REMOTE_UNAVAILABLE: "Nothing here: the remote server is asked again by itself.",
-    Reason.REMOTE_DENIED: "Correct the value that spec.remote.headersFrom names; a change is taken up by itself.",
-    Reason.REMOTE_REFUSED: "Correct spec.remote.url, or spec.remote.transport; the message says what is there.",
+    Reason.REMOTE_DENIED: "Correct the value that spec.remote.headersFrom names; a change is taken "
+    "up by itself.",
+    Reason.REMOTE_REFUSED: "Correct spec.remote.url, or spec.remote.transport; the message says "
+    "what is there.",
     Reason.SESSION_LOST: "Nothing: a new session is made by itself, calls wait for it.",
     Reason.RELAY_UNREACHABLE: "Nothing for a moment: the relay is restarted by itself. If it stays so, a "
     "NetworkPolicy may keep the operator from port 8081 of the pod.",
