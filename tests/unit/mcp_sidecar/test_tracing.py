@@ -65,7 +65,7 @@ def test_the_context_of_the_headers_goes_into_meta(given: str, wanted: Any) -> N
     ['{"traceparent":"of its own"}', '{"tracestate":"a=b"}', "[]", "null", '"text"'],
 )
 def test_what_a_request_says_itself_stays(meta: str) -> None:
-    text = '{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":%s}}' % meta
+    text = f'{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"_meta":{meta}}}}}'
     assert carried(text) == json.loads(text)
 
 

@@ -82,8 +82,7 @@ class CallLimits(Model):
         json_schema_extra=rules(
             (
                 "!has(self.burst) || has(self.callsPerMinute)",
-                "spec.session.limits.burst says how unevenly calls may come: set callsPerMinute too, or remove "
-                "burst",
+                "spec.session.limits.burst needs callsPerMinute: set that too, or remove burst",
             )
         )
     )
