@@ -42,6 +42,9 @@ IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 REASON_STDOUT_CLOSED: Final = "StdoutClosed"
 REASON_STDIN_CLOSED: Final = "StdinClosed"
 
+# Reason of the error, phase ListTools, beside a tool list to which `spec.tools.overrides` does not fit.
+REASON_OVERRIDES: Final = "ToolOverridesUnmatched"
+
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
 ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
 ENV_SERVER_NAMESPACE: Final = "MCP_RELAY_SERVER_NAMESPACE"
@@ -64,3 +67,4 @@ ENV_CALLS_PER_MINUTE: Final = "MCP_RELAY_CALLS_PER_MINUTE"
 ENV_CALL_BURST: Final = "MCP_RELAY_CALL_BURST"
 ENV_CONCURRENT_CALLS: Final = "MCP_RELAY_CONCURRENT_CALLS"
 ENV_AUDIT: Final = "MCP_RELAY_AUDIT"
+ENV_TOOLS_OVERRIDES: Final = "MCP_RELAY_TOOLS_OVERRIDES"

@@ -9,6 +9,7 @@ from pathlib import Path
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, methods, opening
 from mcp_sidecar.core.bucket import NONE, Limits
+from mcp_sidecar.core.overrides import Override
 
 AUTH_KINDS = ("Bearer", "None")
 RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
@@ -62,6 +63,8 @@ class Settings:
     """What one client may do."""
     audit: bool = False
     """Write a line about every call to stdout."""
+    tools_overrides: tuple[Override, ...] = ()
+    """Tools that clients know under another name, title or description."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -107,6 +110,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
             concurrent=_limit(environment, paths.ENV_CONCURRENT_CALLS),
         ),
         audit=_choice(environment, paths.ENV_AUDIT, ("None", "Calls")) == "Calls",
+        tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
 
 
@@ -119,6 +123,14 @@ def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
         raise SettingsError(f"{name}={text!r} is not a JSON list of globs")
     return tuple(globs)
+
+
+def _overrides(environment: Mapping[str, str], name: str) -> tuple[Override, ...]:
+    text = environment.get(name, "")
+    try:
+        return tuple(Override(**each) for each in json.loads(text)) if text else ()
+    except (ValueError, TypeError) as error:
+        raise SettingsError(f"{name}={text!r} is not a JSON list of overrides") from error
 
 
 def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -116,9 +116,11 @@ async def test_the_older_transport_is_limited_before_it_accepts(make_pod: Any) -
         httpx.AsyncClient(headers=headers, timeout=10, trust_env=False) as http,
         http.stream("GET", f"{root}/sse") as stream,
     ):
-        place = await anext(line[6:] async for line in stream.aiter_lines() if line.startswith("data: "))
+        lines, place = stream.aiter_lines(), ""
+        while not place.startswith("data: "):
+            place = await anext(lines)
         early = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        replies = [await http.post(root + place, json=early) for _ in range(4)]
+        replies = [await http.post(root + place[6:], json=early) for _ in range(4)]
     assert [reply.status_code for reply in replies] == [202, 202, 202, 429]
     refused(replies[-1], "rate")
 
