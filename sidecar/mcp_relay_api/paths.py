@@ -63,6 +63,10 @@ ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"
 ENV_TOOLS_ALLOW: Final = "MCP_RELAY_TOOLS_ALLOW"
 ENV_TOOLS_DENY: Final = "MCP_RELAY_TOOLS_DENY"
+ENV_CALLS_PER_MINUTE: Final = "MCP_RELAY_CALLS_PER_MINUTE"
+ENV_CALL_BURST: Final = "MCP_RELAY_CALL_BURST"
+ENV_CONCURRENT_CALLS: Final = "MCP_RELAY_CONCURRENT_CALLS"
+ENV_AUDIT: Final = "MCP_RELAY_AUDIT"
 ENV_TOOLS_OVERRIDES: Final = "MCP_RELAY_TOOLS_OVERRIDES"
 # The remote server in place of the one behind the socket, as JSON: url, transport, headers (name, prefix, and
 # the file with the value), caFile, backoffSeconds, retryAfterErrorSeconds. The files stand below SECRETS_DIR.
