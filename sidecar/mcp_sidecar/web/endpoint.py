@@ -138,7 +138,7 @@ class Endpoint:
         if client is not None and method == b"GET":
             self._get(client, exchange)
         elif client is not None:
-            self._relay.end(client)
+            client.home.end(client)
             exchange.reply(Reply(200))
 
     def _client(self, exchange: Exchange, raw_id: bytes) -> Client | None:
@@ -187,16 +187,16 @@ class Endpoint:
         if client is None:
             return
         if not is_request:
-            self._relay.tell(client, frame)
+            client.home.tell(client, frame)
             exchange.reply(_ACCEPTED)
-        elif self._relay.open:
+        elif client.home.open:
             self._call(exchange, client, frame)
         else:
             exchange.defer(self._call_when_open(exchange, client, frame))
 
     async def _call_when_open(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
         try:
-            await self._relay.opened()
+            await client.home.opened()
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
@@ -205,7 +205,7 @@ class Endpoint:
     def _call(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
         kinds = self._accepts(exchange.head.headers.get(b"accept"))
         try:
-            call = self._relay.call(client, frame, sse=access.SSE in kinds)
+            call = client.home.call(client, frame, sse=access.SSE in kinds)
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
@@ -237,7 +237,8 @@ class Endpoint:
         try:
             sid, body = await self._relay.initialize(frame, self._subject)
         except RefusedError as refusal:
-            exchange.reply(Reply(refusal.status, refusal.body(frame.raw_id)))
+            fields = _FIELDS.get(refusal.status, ())
+            exchange.reply(Reply(refusal.status, refusal.body(frame.raw_id), fields))
             return
         exchange.reply(Reply(200, body, [(b"mcp-session-id", sid.encode())]))
 

@@ -65,7 +65,7 @@ class SseEndpoint:
             del self._streams[key]
             stream.outbox.close()
             if stream.client is not None:
-                self._relay.end(stream.client)
+                stream.client.home.end(stream.client)
 
     def message(self, exchange: Exchange) -> None:
         """Take a message."""
@@ -85,8 +85,8 @@ class SseEndpoint:
         exchange.reply(_ACCEPTED)
         if frame.kind is not frames.REQUEST:
             if stream.client is not None:
-                self._relay.tell(stream.client, frame)
-        elif stream.client is not None and self._relay.open:
+                stream.client.home.tell(stream.client, frame)
+        elif stream.client is not None and stream.client.home.open:
             self._call(stream, stream.client, frame)
         else:
             exchange.spawn(self._later(stream, frame))
@@ -99,7 +99,7 @@ class SseEndpoint:
                 self._begin(stream, sid)
                 stream.outbox.put((body,))
                 return
-            await self._relay.opened()
+            await (self._relay if stream.client is None else stream.client.home).opened()
         except RefusedError as refusal:
             stream.outbox.put((refusal.body(frame.raw_id),))
             return
@@ -114,16 +114,16 @@ class SseEndpoint:
         if client is None:
             return
         if stream.outbox.closed:  # the client went while it waited
-            self._relay.end(client)
+            client.home.end(client)
             return
         if stream.client is not None:
-            self._relay.end(stream.client)
+            stream.client.home.end(stream.client)
         client.stream = stream.outbox
         stream.client = client
 
     def _call(self, stream: _Stream, client: Client, frame: frames.Frame) -> None:
         try:
-            call = self._relay.call(client, frame, sse=True)
+            call = client.home.call(client, frame, sse=True)
         except RefusedError as refusal:
             stream.outbox.put((refusal.body(frame.raw_id),))
             return

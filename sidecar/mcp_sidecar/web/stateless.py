@@ -49,12 +49,21 @@ class StatelessEndpoint:
         elif frame.kind is frames.REQUEST:
             self._request(exchange, frame)
         elif frame.kind is frames.NOTIFICATION:
-            self._relay.stateless.notification(frame)
-            exchange.reply(_ACCEPTED)
+            self._notification(exchange, frame)
         else:
             self._count("invalid")
             text = "Invalid request: clients send requests and notifications only"
             exchange.reply(Reply(400, frames.error(frames.NULL, frames.INVALID_REQUEST, text)))
+
+    def _notification(self, exchange: Exchange, frame: frames.Frame) -> None:
+        try:
+            self._relay.commons().stateless.notification(frame)
+        except RefusedError as refusal:
+            self._count("answered_by_relay")
+            told = translated(refusal)
+            exchange.reply(Reply(told.status, told.body(frames.NULL), _RETRY_AFTER))
+            return
+        exchange.reply(_ACCEPTED)
 
     def _request(self, exchange: Exchange, frame: frames.Frame) -> None:
         kinds = self._accepts(exchange.head.headers.get(b"accept"))
@@ -68,25 +77,32 @@ class StatelessEndpoint:
         except RejectionError as rejection:
             self._reject(exchange, rejection, frame)
             return
-        if self._relay.open:
-            self._call(exchange, frame, said, kinds)
+        try:
+            relay = self._relay.commons()
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frame)
+            return
+        if relay.open:
+            self._call(exchange, relay, frame, said, kinds)
         else:
-            exchange.defer(self._call_when_open(exchange, frame, said, kinds))
+            exchange.defer(self._call_when_open(exchange, relay, frame, said, kinds))
 
     async def _call_when_open(
-        self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
+        self, exchange: Exchange, relay: Relay, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
     ) -> None:
         try:
-            await self._relay.opened()
+            await relay.opened()
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
         if not exchange.gone:
-            self._call(exchange, frame, said, kinds)
+            self._call(exchange, relay, frame, said, kinds)
 
-    def _call(self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]) -> None:
+    def _call(
+        self, exchange: Exchange, relay: Relay, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
+    ) -> None:
         try:
-            call = self._relay.stateless.request(
+            call = relay.stateless.request(
                 frame, said, self._subject, exchange.head.headers, sse=access.SSE in kinds
             )
         except RefusedError as refusal:
@@ -96,7 +112,7 @@ class StatelessEndpoint:
             self._reject(exchange, rejection, frame)
             return
         # To close the connection is the way to cancel.
-        exchange.on_gone = lambda: self._relay.stateless.gone(call)
+        exchange.on_gone = lambda: relay.stateless.gone(call)
         json = access.JSON in kinds
         call.room = exchange.take_reply
         call.watch(lambda: self._reply(exchange, call, json=json))
