@@ -43,7 +43,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&plain, "plain-env", "", "comma separated `names` of environment variables that are not secret")
 	flags.IntVar(&o.parent, "die-with-parent", 0, "`pid` of the process that started this one: when it ends, so does this one; 0: none")
 	flags.StringVar(&o.control, "control", "", "`path` of a socket on which more processes of the command are asked for; empty: none")
-	flags.IntVar(&o.maxProcesses, "max-processes", 10, "how many of them may run at once")
+	flags.IntVar(&o.maxProcesses, "max-processes", 4, "how many of them may run at once")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         help="give each client session a process of its own (default: all share one)",
     )
     parser.add_argument(
-        "--max-processes", type=int, default=10, metavar="N", help="limit of these processes (default 10)"
+        "--max-processes", type=int, default=4, metavar="N", help="limit of these processes (default 4)"
     )
     parser.add_argument(
         "--client-capability",

@@ -49,7 +49,7 @@ class Settings:
     max_clients: int = 1000
     session_mode: str = SHARED
     """Whether clients share one process, or each session has its own."""
-    max_processes: int = 10
+    max_processes: int = 4
     """With one for each session: how many may run at once, without the first."""
     control_path: str = ""
     """Socket on which more processes are asked for."""
@@ -101,7 +101,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         on_server_restart=_choice(environment, paths.ENV_ON_SERVER_RESTART, RESTARTS),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
         session_mode=_choice(environment, paths.ENV_SESSION_MODE, MODES),
-        max_processes=int(_number(environment, paths.ENV_MAX_PROCESSES, 10)),
+        max_processes=int(_number(environment, paths.ENV_MAX_PROCESSES, 4)),
         control_path=environment.get("MCP_RELAY_CONTROL", paths.CONTROL_PATH),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
         http_sse=_choice(environment, paths.ENV_HTTP_SSE, ("false", "true")) == "true",

@@ -12,8 +12,10 @@ from mcp_operator.core.api.conditions import (
     EgressClass,
     OnServerRestart,
     Protocol,
+    SessionMode,
 )
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
+from mcp_operator.core.api.tools import Tools
 
 MAX_VOLUMES = 64
 MAX_ENV = 512
@@ -75,9 +77,39 @@ class PodTemplate(Model):
     """Labels and annotations that are added to the pod's own. Default: none."""
 
 
+_PER_CLIENT = "(has(self.mode) && self.mode == 'PerClient')"
+
+
 class Session(Model):
     """The MCP session, and limits for it and its clients."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                f"!has(self.maxProcesses) || {_PER_CLIENT}",
+                "spec.session.maxProcesses belongs to mode PerClient: set spec.session.mode or remove it",
+            ),
+            (
+                f"!has(self.maxClients) || !{_PER_CLIENT}",
+                "spec.session.maxClients belongs to mode Shared: with PerClient set maxProcesses instead",
+            ),
+            (
+                f"!has(self.onServerRestart) || self.onServerRestart == 'Expire' || !{_PER_CLIENT}",
+                "spec.session.onServerRestart: with PerClient a session ends with its process: remove it",
+            ),
+        )
+    )
+
+    mode: SessionMode = SessionMode.SHARED
+    """Shared: one process for all clients. PerClient: each client session gets a process of its own, in the
+    same container, which ends with the session; for servers that keep something for their client. One more
+    process tells whether the server works and which tools it has; clients without sessions (revision
+    2026-07-28) have one together. All processes share the container's limits, files and user. Default
+    Shared."""
+    max_processes: Annotated[int, Field(ge=1, le=1000)] = 4
+    """With PerClient: number of processes for clients at once; above it the one that was idle longest ends,
+    with its session. While all are in use, `initialize` gets 503. `resources` must be enough for one more
+    than this. Default 4, at most 1000."""
     protocol: Protocol = Protocol.AUTO
     """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
     `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake
@@ -180,64 +212,6 @@ class Auth(Model):
     bearer: Bearer | None = None
     """Token of your own, with type Bearer; the Secret named like the Service then holds none. Default: the
     operator makes a random token, key `token` of the Secret named like the Service."""
-
-
-Glob = Annotated[str, Field(min_length=1, max_length=256)]
-
-
-ToolName = Annotated[str, Field(min_length=1, max_length=256)]
-
-
-class ToolOverride(Model):
-    """One tool under another name, title or description."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            (
-                "has(self.rename) || has(self.title) || has(self.description)",
-                "spec.tools.overrides: an entry changes nothing: add rename, title or description",
-            )
-        )
-    )
-
-    name: ToolName
-    """The server's name of the tool. Required."""
-    rename: ToolName | None = None
-    """Name by which clients see and call it; the server's name is then unknown to them. Default: the
-    server's."""
-    title: Annotated[str, Field(max_length=256)] | None = None
-    """Its name for people. Default: the server's."""
-    description: Annotated[str, Field(max_length=8192)] | None = None
-    """What models are told of it. Default: the server's."""
-
-
-class Tools(Model):
-    """Which of the server's tools clients may see and call, and as what."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            (
-                (
-                    "!has(self.overrides) || self.overrides.all(o, self.overrides.exists_one(p, "
-                    "(has(p.rename) ? p.rename : p.name) == (has(o.rename) ? o.rename : o.name)))"
-                ),
-                "spec.tools.overrides: two entries give the same name to two tools: choose another rename",
-            )
-        )
-    )
-
-    allow: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
-    """The server's names, or globs with `*`, `?` and `[ab]`, of the tools that clients may see and call; case
-    matters. Default, and with an empty list: all."""
-    deny: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
-    """Names or globs of tools that they may not, whatever `allow` says. Default: none."""
-    overrides: Annotated[
-        tuple[ToolOverride, ...], Field(max_length=128, json_schema_extra=map_of("name"))
-    ] = ()
-    """Tools that clients know under another name, title or description; all else of them passes unchanged.
-    `allow` and `deny` go by the server's names. An entry without a tool, and a new name that another tool of
-    the server has, are told in condition Verified (reason ToolOverridesUnmatched). Default: none. At most
-    128."""
 
 
 class Network(Model):
