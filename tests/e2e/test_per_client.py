@@ -26,7 +26,7 @@ async def test_clients_have_processes_of_their_own_and_the_death_of_one_is_nobod
     await asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], first)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "count", "arguments": {}}}
     async with asyncio.timeout(10):
-        while (reply := await one.post(call)).status != 404:
+        while (reply := await one.post(call)).status != 404:  # noqa: ASYNC110 - another process ends
             await asyncio.sleep(0.1)  # calls meanwhile are answered with the end of the process
     assert json.loads(reply.body)["error"]["data"]["reason"] == "session_not_found"
     assert await two.call("count") == "2"
