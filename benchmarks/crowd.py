@@ -20,7 +20,7 @@ from clusterkit import node
 from clusterkit.manifests import Json
 
 RELAYS = ipaddress.ip_network("10.213.0.0/16")
-ADMIN_PORT = 8081
+MCP_PORT, ADMIN_PORT = 8080, 8081
 NODES = k.Kind("v1", "nodes")
 LEASES = k.Kind("coordination.k8s.io/v1", "leases")
 NAME = "crowd"
@@ -196,11 +196,17 @@ class Relays:
     @contextlib.asynccontextmanager
     async def served(self) -> AsyncIterator[None]:
         """All addresses answer while the block runs."""
-        server = await asyncio.start_server(self._serve, "0.0.0.0", ADMIN_PORT, backlog=4096)  # noqa: S104 - all of RELAYS
+        everywhere = "0.0.0.0"  # noqa: S104 - all of RELAYS
+        admin = await asyncio.start_server(self._serve, everywhere, ADMIN_PORT, backlog=4096)
+        # The operator looks whether the Service leads somewhere.
+        door = await asyncio.start_server(
+            lambda _, writer: writer.close(), everywhere, MCP_PORT, backlog=4096
+        )
         try:
             yield
         finally:
-            server.close()
+            admin.close()
+            door.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = writer.get_extra_info("sockname")[0]

@@ -35,7 +35,8 @@ class Settings:
     admin_token: bytes
     socket_path: str
     state_dir: Path
-    host: str = "0.0.0.0"  # noqa: S104 - in a pod the relay serves the pod's address
+    host: str = ""
+    """Address that is served; "": all, of both families."""
     port: int = paths.MCP_PORT
     admin_port: int = paths.ADMIN_PORT
     allowed_hosts: tuple[str, ...] = ()
@@ -90,7 +91,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
-        host=environment.get("MCP_RELAY_HOST", "0.0.0.0"),  # noqa: S104 - the pod's address
+        host=environment.get("MCP_RELAY_HOST", ""),
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
         admin_port=int(_number(environment, "MCP_RELAY_ADMIN_PORT", paths.ADMIN_PORT)),
         allowed_hosts=_hosts(environment),
