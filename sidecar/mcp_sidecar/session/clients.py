@@ -123,7 +123,6 @@ class Clients:
         self._by_key: dict[str, Client] = {}
         self._guests: dict[str, Client] = {}
         self._loop = asyncio.get_running_loop()
-        self.home: Relay
         self.on_change: Callable[[], None] = lambda: None
         self.on_end: Callable[[Client, str], None] = lambda _client, _reason: None
         self.on_restore: Callable[[Client], None] = lambda _client: None
@@ -209,7 +208,6 @@ class Clients:
     def _enter(self, client: Client) -> Client:
         if len(self._by_sid) >= self._limit:
             self._make_room()
-        client.home = self.home
         self._by_sid[client.sid] = client
         self._by_key[client.key] = client
         self.on_change()

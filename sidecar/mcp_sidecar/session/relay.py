@@ -58,7 +58,6 @@ class Relay:
         self.upstream = Upstream(self.shared, inbound, self.outbound)
         self.upstream.on_modern = feed.open
         self.upstream.on_terminating = self._launcher_terminates
-        clients.home = self
         clients.on_change = board.clients_changed
         clients.on_end = self.outbound.client_ended
         clients.on_restore = self._client_restored
@@ -102,12 +101,16 @@ class Relay:
     def admit(self, frame: frames.Frame, subject: str, random: bytes | None = None) -> tuple[str, bytes]:
         """The same while the server can be used; `random` as for `Clients.open`."""
         client = self.shared.clients.open(frame.params, subject, random)
+        client.home = self
         answer: dict[str, Any] = {**(self.shared.store.answer or {}), "protocolVersion": client.revision}
         return client.sid, frames.result(frame.raw_id, jsontext.dumps(answer))
 
     def find(self, sid: str, subject: str) -> Client | None:
         """The client's session, or None."""
-        return self.shared.clients.find(sid, subject)
+        client = self.shared.clients.find(sid, subject)
+        if client is not None:
+            client.home = self
+        return client
 
     def alive(self, client: Client) -> bool:
         """Whether a session that was found goes on; asking is use, as finding it is."""
@@ -211,9 +214,7 @@ class Relay:
         gauge("mcp_relay_calls_in_flight", "Requests the server has not answered", {"": flying})
         waiting = sum(len(part.upstream.gate) for part in parts)
         gauge("mcp_relay_calls_waiting", "Requests that wait for the server", {"": waiting})
-        own = self.processes()
-        if own is not None:
-            gauge("mcp_relay_processes", "Processes that belong to clients", {"": own})
+        gauge("mcp_relay_processes", "Processes that belong to clients", {"": self.processes() or 0})
         clients = [client for part in parts for client in part.shared.clients]
         streams = [client.stream for client in clients if client.stream is not None]
         gauge("mcp_relay_streams", "Open streams of client sessions", {"": len(streams)})
