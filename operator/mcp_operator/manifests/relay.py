@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from mcp_operator.core import naming
-from mcp_operator.core.api import MCPServerSpec, OnServerRestart, Session, SessionMode
+from mcp_operator.core.api import Audit, MCPServerSpec, OnServerRestart, Session, SessionMode
 from mcp_operator.core.api.tools import Tools
 from mcp_operator.manifests import names, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
@@ -75,7 +75,15 @@ def _optional(session: Session) -> dict[str, str]:
     if session.mode is not SessionMode.SHARED:
         found[paths.ENV_SESSION_MODE] = session.mode.value
         found[paths.ENV_MAX_PROCESSES] = str(session.max_processes)
-    return found
+    if session.audit is not Audit.NONE:
+        found[paths.ENV_AUDIT] = session.audit.value
+    limits = session.limits
+    numbers = {
+        paths.ENV_CALLS_PER_MINUTE: limits.calls_per_minute,
+        paths.ENV_CALL_BURST: limits.burst,
+        paths.ENV_CONCURRENT_CALLS: limits.concurrent_calls,
+    }
+    return found | {name: str(number) for name, number in numbers.items() if number}
 
 
 def _tools(tools: Tools) -> dict[str, str]:

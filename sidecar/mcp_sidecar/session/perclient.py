@@ -13,6 +13,7 @@ import shutil
 
 from mcp_sidecar import log
 from mcp_sidecar.core import frames
+from mcp_sidecar.core.bucket import Limits
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.sessionid import RANDOM_BYTES
 from mcp_sidecar.session.calls import RefusedError
@@ -25,6 +26,7 @@ COMMONS = "commons"
 NAME_LENGTH = 16
 LAST_WORDS_SECONDS = 0.3
 STOP_AGAIN_SECONDS = 0.2
+RETRY_AFTER_SECONDS = 1
 _UNAVAILABLE = 503
 
 
@@ -81,6 +83,8 @@ class PerClient(Relay):
             state_dir=self.settings.state_dir / "processes" / name,
             session_mode=SHARED,
             on_server_restart=EXPIRE,
+            limits=Limits(),  # what holds for clients was asked for before
+            audit=False,
         )
         relay = Relay(settings, self.metrics)
         cell = self._cells[name] = Cell(name, relay, self._loop.time())
@@ -163,7 +167,7 @@ class PerClient(Relay):
             limit = self.settings.max_processes
             text = f"All {limit} processes of this server are in use; try again later"
             data = {"reason": "capacity", "max_processes": limit}
-            raise RefusedError(frames.SERVER_ERROR, text, data, _UNAVAILABLE)
+            raise RefusedError(frames.SERVER_ERROR, text, data, _UNAVAILABLE, RETRY_AFTER_SECONDS)
         self._finish_client(min(idle, key=lambda cell: cell.last_used), "capacity")
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:

@@ -5,6 +5,7 @@ This is the one source of truth: the CRD, the chart's copy of it and docs/api.md
 """
 
 from mcp_operator.core.api.conditions import (
+    Audit,
     AuthType,
     ClientCapability,
     ConditionStatus,
@@ -26,7 +27,8 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
-from mcp_operator.core.api.spec import MCPServerSpec, Session
+from mcp_operator.core.api.session import Session
+from mcp_operator.core.api.spec import MCPServerSpec
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
 
@@ -38,6 +40,7 @@ __all__ = [
     "RESERVED_VOLUMES",
     "RESTART_ANNOTATION",
     "VERSION",
+    "Audit",
     "AuthType",
     "ClientCapability",
     "ConditionStatus",

@@ -217,6 +217,15 @@ class SessionMode(StrEnum):
     """Nobody: each client session has its own."""
 
 
+class Audit(StrEnum):
+    """What a relay records of its clients (`spec.session.audit`)."""
+
+    NONE = "None"
+    """Nothing."""
+    CALLS = "Calls"
+    """One line for every call."""
+
+
 class Protocol(StrEnum):
     """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
 
