@@ -17,6 +17,7 @@ from mcp_operator.core.api.conditions import (
     Reason,
     RecoveryAction,
     RemoteTransport,
+    SessionMode,
 )
 from mcp_operator.core.api.identity import (
     API_VERSION,
@@ -28,7 +29,8 @@ from mcp_operator.core.api.identity import (
     VERSION,
 )
 from mcp_operator.core.api.remote import Remote
-from mcp_operator.core.api.spec import MCPServerSpec, Session
+from mcp_operator.core.api.session import Session
+from mcp_operator.core.api.spec import MCPServerSpec
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
 
@@ -57,4 +59,5 @@ __all__ = [
     "Remote",
     "RemoteTransport",
     "Session",
+    "SessionMode",
 ]

@@ -32,6 +32,10 @@ REMOTE_RULES = (
         "!has(self.remote) || !has(self.network) || self.network.egress != 'None'",
         "spec.network.egress None cuts the relay off from spec.remote.url: choose Internet, Custom or All",
     ),
+    (
+        "!has(self.remote) || !has(self.session) || !has(self.session.mode) || self.session.mode == 'Shared'",
+        "spec.session.mode PerClient is about processes run here: choose Shared, or remove spec.remote",
+    ),
 )
 _ONE_SOURCE = "has(self.secretKeyRef) != has(self.configMapKeyRef)"
 
