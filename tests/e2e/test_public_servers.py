@@ -1,6 +1,6 @@
 """Public servers that nobody here wrote, from the examples as they stand, under the default sandbox.
 
-Their namespace has a quota for everything, a LimitRange, and admits only what passes Pod Security `restricted`.
+Their namespace has a quota for everything, a LimitRange, and admits what passes Pod Security `restricted`.
 """
 
 import json

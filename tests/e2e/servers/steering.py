@@ -1,4 +1,4 @@
-"""A stdio MCP server whose every word tries to steer who reads it: escape codes, line ends, sizes, wrong kinds.
+"""A stdio MCP server whose every word tries to steer who reads it: escape codes, line ends, sizes, kinds.
 
 With the argument `refuse` it refuses `initialize` in such words, with `die` it dies with them on stderr.
 """

@@ -60,7 +60,7 @@ def limit_range() -> Json:
 
 
 def quota() -> Json:
-    """What a namespace of a careful cluster may have: everything is counted, so every container has to say all."""
+    """What a namespace of a careful cluster may have; everything is counted, so every container says all."""
     hard = {
         "pods": "6",
         "services": "8",
