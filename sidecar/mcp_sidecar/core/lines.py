@@ -11,7 +11,7 @@ TAIL_BYTES = 256
 COPIED_BYTES = 65536
 # Lines above this size are collected in memory of their own, in huge pages where the system has
 # them: small ones cost 2,000 page faults for 8 MiB, half of all the work that the relay has with such a line.
-MAPPED_BYTES = 1024 * 1024
+MAPPED_BYTES = 256 * 1024
 _PIECE_BYTES = 256 * 1024
 
 Line = bytes | memoryview

@@ -39,9 +39,16 @@ async def test_the_longest_wait_is_taken_while_the_long_call_runs() -> None:
         await asyncio.sleep(0.02)
         gate.set()
 
-    figures = await measure.longest_wait(small, big)
-    assert figures["others_ms"] >= 20
-    assert figures["seconds"] >= 0.02
+    assert await measure.longest_wait(small, big, 1) >= 20
+
+
+async def test_the_duration_is_the_median_of_some_calls() -> None:
+    pauses = iter([0.2, 0.02, 0.02])
+
+    async def call() -> None:
+        await asyncio.sleep(next(pauses))
+
+    assert 0.02 <= await measure.duration(call, 3) < 0.2
 
 
 def test_medians_are_taken_over_the_repetitions_that_have_the_figure() -> None:
