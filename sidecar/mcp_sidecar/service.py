@@ -112,8 +112,8 @@ def _return_large_memory() -> None:
     """Have large messages leave no trace.
 
     The C library raises the size from which memory comes from, and returns to, the system each time a larger
-    block is freed: after one 32 MiB result all the next ones would stay in the heap. What of the heap's end is
-    free goes back in large pieces only, else each read of a large message takes its memory from the system again.
+    block is freed: after one 32 MiB result all the next ones would stay in the heap. The free end of the heap
+    goes back in large pieces only: else each read of a large message takes its memory from the system again.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):  # glibc; others do not adapt
