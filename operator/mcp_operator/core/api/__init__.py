@@ -16,6 +16,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
     Reason,
     RecoveryAction,
+    SessionMode,
 )
 from mcp_operator.core.api.identity import (
     API_VERSION,
@@ -26,7 +27,8 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
-from mcp_operator.core.api.spec import MCPServerSpec, Session
+from mcp_operator.core.api.session import Session
+from mcp_operator.core.api.spec import MCPServerSpec
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
 
@@ -53,4 +55,5 @@ __all__ = [
     "Reason",
     "RecoveryAction",
     "Session",
+    "SessionMode",
 ]
