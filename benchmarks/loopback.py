@@ -32,6 +32,12 @@ HUGE = 32 << 20
 LIMIT = 300  # seconds for one target
 FLOOR, CEILING, OURS = "stdio", "constant", "relay"
 Row = dict[str, float]
+MEMORY = (
+    ("1 client", "mib_1", 36),
+    ("64 clients", "mib_64", 40),
+    ("after a 32 MiB result", "mib_huge", 60),
+    ("some seconds later", "mib_settled", 40),
+)
 
 COLUMNS = [
     ("start s", "start_s", 2),
@@ -188,27 +194,37 @@ async def run(options: argparse.Namespace) -> dict[str, Row]:
 
 
 def bars(rows: dict[str, Row]) -> list[list[str]]:
-    """The quality bars that this run can judge: (what, bar, measured)."""
+    """The quality bars that this run can judge."""
     floor, ours = rows[FLOOR], rows[OURS]
-    peers = [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS)]
-    waits = f"{ours['big_others_ms']:.0f} ms ({floor['big_others_ms']:.0f} ms)"
-    lines = [
-        ["median added to stdio", "≤ 0.4 ms", f"{ours['median_ms'] - floor['median_ms']:.2f} ms"],
-        ["p99 added to stdio", "≤ 1.0 ms", f"{ours['p99_ms'] - floor['p99_ms']:.2f} ms"],
-        ["relay memory, 1 client", "≤ 36 MiB", f"{ours['mib_1']:.1f} MiB"],
-        ["relay memory, 64 clients", "≤ 40 MiB", f"{ours['mib_64']:.1f} MiB"],
-        ["relay memory after a 32 MiB result", "≤ 60 MiB", f"{ours['mib_huge']:.1f} MiB"],
-        ["the same, settled", "as before", f"{ours['mib_settled']:.1f} MiB"],
-        ["8 MiB result, to stdio's", "≤ 1.3", f"{ours['big_s'] / floor['big_s']:.2f}"],
-        ["others wait meanwhile (stdio alone)", "≤ 50 ms", waits],
-        ["the same for what the relay answers itself", "≤ 50 ms", f"{ours['own_ms']:.0f} ms"],
-        ["start beyond the server's own", "≤ 0.4 s", f"{ours['start_s'] - floor['start_s']:.2f} s"],
+    median, p99, start = (ours[key] - floor[key] for key in ("median_ms", "p99_ms", "start_s"))
+    waits = f"{ours['big_others_ms']:.0f} ms (stdio alone: {floor['big_others_ms']:.0f} ms)"
+    share = ours["big_s"] / floor["big_s"]
+    return [
+        measure.bar("median added to stdio", "≤ 0.4 ms", f"{median:.2f} ms", reached=median <= 0.4),
+        measure.bar("p99 added to stdio", "≤ 1.0 ms", f"{p99:.2f} ms", reached=p99 <= 1),
+        *(memory(what, ours[key], most) for what, key, most in MEMORY),
+        measure.bar("8 MiB result, to stdio's", "≤ 1.3", f"{share:.2f}", reached=share <= 1.3),
+        measure.bar("others wait meanwhile", "≤ 50 ms", waits, reached=ours["big_others_ms"] <= 50),
+        measure.bar(
+            "the same for what the relay answers itself",
+            "≤ 50 ms",
+            f"{ours['own_ms']:.0f} ms",
+            reached=ours["own_ms"] <= 50,
+        ),
+        measure.bar("start beyond the server's own", "≤ 0.4 s", f"{start:.2f} s", reached=start <= 0.4),
+        *(best_peer(rows, count) for count in (16, 64) if len(rows) > len((FLOOR, CEILING, OURS))),
     ]
-    for count in (16, 64) if peers else ():
-        best = max(row[f"c{count}"] for row in peers)
-        ratio = f"{ours[f'c{count}'] / best:.1f} times"
-        lines.append([f"calls/s at {count} clients, to the best peer's", "≥ 8 times", ratio])
-    return lines
+
+
+def memory(what: str, mib: float, most: int) -> list[str]:
+    return measure.bar(f"relay memory, {what}", f"≤ {most} MiB", f"{mib:.1f} MiB", reached=mib <= most)
+
+
+def best_peer(rows: dict[str, Row], count: int) -> list[str]:
+    best = max(row[f"c{count}"] for name, row in rows.items() if name not in (FLOOR, CEILING, OURS))
+    times = rows[OURS][f"c{count}"] / best
+    what = f"calls/s at {count} clients, to the best peer's"
+    return measure.bar(what, "≥ 8 times", f"{times:.1f} times", reached=times >= 8)
 
 
 def report(rows: dict[str, Row]) -> None:
@@ -216,7 +232,7 @@ def report(rows: dict[str, Row]) -> None:
     body = [[name, *(measure.show(row.get(key), n) for _, key, n in COLUMNS)] for name, row in rows.items()]
     print(measure.table(head, body))
     print()
-    print(measure.table(["bar", "wanted", "measured"], bars(rows)))
+    print(measure.table(measure.BARS, bars(rows)))
 
 
 def main() -> None:

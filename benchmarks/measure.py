@@ -80,5 +80,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+BARS = ("what", "bar", "measured", "")
+"""The head of a table of bars."""
+
+
+def bar(what: str, wanted: str, measured: str, *, reached: bool) -> list[str]:
+    """A row of a table of bars."""
+    return [what, wanted, measured, "reached" if reached else "missed"]
+
+
 def show(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
