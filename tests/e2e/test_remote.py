@@ -1,6 +1,5 @@
 """A remote server in another namespace: shared, told truthfully, and never a reason to touch the pod."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,11 +10,12 @@ from clusterkit.servers import Servers, has_error, in_phase, is_ready, status
 
 TOKEN = "far-token"
 PORT = 8000
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - of a pod
 FAR = {"app": "far"}
 
 
 def far_pod(name: str) -> k.Json:
-    command = ["/opt/mcp1/bin/python", "/servers/remote.py", "--host", "0.0.0.0", "--port", str(PORT)]
+    command = ["/opt/mcp1/bin/python", "/servers/remote.py", "--host", EVERYWHERE, "--port", str(PORT)]
     container = {
         "name": "far",
         "image": manifests.test_image(),
@@ -109,7 +109,7 @@ async def test_a_remote_server_is_shared_and_outlives_its_restart(servers: Serve
     after = await server.pod()
     assert after["metadata"]["uid"] == pod["metadata"]["uid"]
     assert after["status"]["containerStatuses"][0]["restartCount"] == 0
-    await asyncio.to_thread(client.close)
+    await client.close()
 
 
 async def test_a_wrong_secret_is_told_and_a_right_one_taken_up(servers: Servers, elsewhere: str) -> None:

@@ -5,15 +5,19 @@
 
 import argparse
 import asyncio
-import inspect
+import importlib
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import sdk
 import uvicorn
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+async def echo(text: str) -> str:
+    """Say it again."""
+    return text
 
 
 async def whoami() -> str:
@@ -28,12 +32,16 @@ async def slow(seconds: float) -> str:
 
 
 def application(sse: bool, host: str) -> App:
-    server = sdk.make()
-    for tool in (sdk.echo, whoami, slow):
+    """`FastMCP` of mcp 1.x, `MCPServer` of mcp 2.x; bound to all addresses neither checks the Host header."""
+    try:
+        server = importlib.import_module("mcp.server").MCPServer("remote")
+        bound = {"host": host}
+    except AttributeError:
+        server = importlib.import_module("mcp.server.fastmcp").FastMCP("remote", host=host)
+        bound = {}
+    for tool in (echo, whoami, slow):
         server.add_tool(tool)
-    make = server.sse_app if sse else server.streamable_http_app
-    known = inspect.signature(make).parameters
-    found: App = make(**({"host": host} if "host" in known else {}))
+    found: App = (server.sse_app if sse else server.streamable_http_app)(**bound)
     return found
 
 
