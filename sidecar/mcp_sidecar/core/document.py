@@ -61,6 +61,14 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys with which clients' signed tokens are verified."""
+
+    digest: str | None = None
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that a status document is made of, but for instance, revision and counters."""
 
@@ -72,6 +80,8 @@ class Facts:
     session: Mapping[str, Any] | None = field(default=None)
     """protocolVersion, serverInfo, capabilities, since, adopted."""
     tools: Tools | None = None
+    keys: Keys | None = None
+    """None: clients need no signed tokens."""
 
 
 def render(facts: Facts, instance: str, revision: int, handshakes: int, clients: int) -> bytes:
@@ -90,6 +100,7 @@ def render(facts: Facts, instance: str, revision: int, handshakes: int, clients:
         "toolCount": facts.tools and facts.tools.count,
         "toolsDigest": facts.tools and facts.tools.digest,
         "tools": facts.tools.shown if facts.tools else (),
+        "keys": facts.keys and {"digest": facts.keys.digest, "unknown": facts.keys.unknown},
     }
     return jsontext.dumps(clean(document))
 

@@ -56,6 +56,10 @@ class Head:
     """The client speaks HTTP/1.0: it gets no chunks, and one reply a connection."""
     memo: object = None
     """What the application found out from this head; it is there again with the next of the same text."""
+    subject: str = ""
+    """Who sent it, as the application found out."""
+    expires: float = 0.0
+    """Until when that is so, in seconds since the Unix epoch; 0: for good."""
 
     @property
     def length(self) -> int | None:

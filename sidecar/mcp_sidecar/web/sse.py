@@ -37,7 +37,8 @@ class _Channel(Outbox):
 class _Stream:
     """One client's stream, and its session once it said `initialize`."""
 
-    def __init__(self) -> None:
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
         self.outbox = Outbox()
         self.client: Client | None = None
 
@@ -45,9 +46,8 @@ class _Stream:
 class SseEndpoint:
     """Serves the two paths."""
 
-    def __init__(self, relay: Relay, subject: str) -> None:
+    def __init__(self, relay: Relay) -> None:
         self._relay = relay
-        self._subject = subject
         self._streams: dict[str, _Stream] = {}
 
     def open(self, exchange: Exchange) -> None:
@@ -55,7 +55,7 @@ class SseEndpoint:
         exchange.spawn(self._serve(exchange))
 
     async def _serve(self, exchange: Exchange) -> None:
-        key, stream = secrets.token_urlsafe(_KEY_BYTES), _Stream()
+        key, stream = secrets.token_urlsafe(_KEY_BYTES), _Stream(exchange.head.subject)
         self._streams[key] = stream
         place = b"event: endpoint\ndata: %b?sessionId=%b\n\n" % (MESSAGES_PATH, key.encode())
         try:
@@ -71,7 +71,7 @@ class SseEndpoint:
         """Take a message."""
         query = parse_qs(exchange.head.query.decode("latin-1"))
         stream = self._streams.get(query.get("sessionId", [""])[0])
-        if stream is None:
+        if stream is None or stream.subject != exchange.head.subject:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
             gone = frames.error(frames.NULL, frames.SERVER_ERROR, "Session not found. Open a new stream.")
             exchange.reply(Reply(404, gone))
@@ -95,7 +95,7 @@ class SseEndpoint:
         """Serve `initialize`, or what came before the server could be used."""
         try:
             if frame.method == "initialize":
-                sid, body = await self._relay.initialize(frame, self._subject)
+                sid, body = await self._relay.initialize(frame, stream.subject)
                 self._begin(stream, sid)
                 stream.outbox.put((body,))
                 return
@@ -110,7 +110,7 @@ class SseEndpoint:
             self._call(stream, stream.client, frame)
 
     def _begin(self, stream: _Stream, sid: str) -> None:
-        client = self._relay.find(sid, self._subject)
+        client = self._relay.find(sid, stream.subject)
         if client is None:
             return
         if stream.outbox.closed:  # the client went while it waited

@@ -24,12 +24,10 @@ class StatelessEndpoint:
     def __init__(
         self,
         relay: Relay,
-        subject: str,
         accepts: Callable[[bytes | None], frozenset[str]],
         foreign: Callable[[bytes], Reply],
     ) -> None:
         self._relay = relay
-        self._subject = subject
         self._accepts = accepts
         self._foreign = foreign
         """The reply to a revision that is known to neither kind of client."""
@@ -87,7 +85,7 @@ class StatelessEndpoint:
     def _call(self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]) -> None:
         try:
             call = self._relay.stateless.request(
-                frame, said, self._subject, exchange.head.headers, sse=access.SSE in kinds
+                frame, said, exchange.head.subject, exchange.head.headers, sse=access.SSE in kinds
             )
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
