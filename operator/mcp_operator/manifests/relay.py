@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from mcp_operator.core import naming
 from mcp_operator.core.api import MCPServerSpec, OnServerRestart, Session
-from mcp_operator.core.api.spec import Tools
+from mcp_operator.core.api.spec import Jwt, Tools
 from mcp_operator.manifests import names, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
@@ -62,6 +62,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
         paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
         **_globs(spec.tools),
+        **_issuer(spec.auth.jwt),
     }
 
 
@@ -73,6 +74,14 @@ def _optional(session: Session) -> dict[str, str]:
     if session.on_server_restart is not OnServerRestart.RESUME:
         found[paths.ENV_ON_SERVER_RESTART] = session.on_server_restart.value
     return found
+
+
+def _issuer(jwt: Jwt | None) -> dict[str, str]:
+    """Where the keys come from is the operator's business alone."""
+    if jwt is None:
+        return {}
+    told = jwt.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"jwks_uri"})
+    return {paths.ENV_JWT: json.dumps(told)}
 
 
 def _globs(tools: Tools) -> dict[str, str]:

@@ -15,6 +15,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
     Reason,
     RecoveryAction,
+    SigningAlgorithm,
 )
 from mcp_operator.core.api.identity import (
     API_VERSION,
@@ -51,4 +52,5 @@ __all__ = [
     "Reason",
     "RecoveryAction",
     "Session",
+    "SigningAlgorithm",
 ]
