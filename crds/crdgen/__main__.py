@@ -5,6 +5,7 @@ from pathlib import Path
 from crdgen import conform, coretypes, crd, recovery, reference, trim
 
 ROOT = Path(__file__).resolve().parents[2]
+RECOVERY_FIGURES = ROOT / "docs/figures/recovery.md"
 CHART_TYPES = ROOT / "tests/chart/kubernetes.json"
 
 
@@ -15,7 +16,7 @@ def outputs() -> dict[Path, str]:
         Path("crds", f"{crd.NAME}.yaml"): manifest,
         Path("helm/files", f"{crd.NAME}.yaml"): manifest,
         Path("docs/api.md"): reference.text(),
-        Path("docs/recovery.md"): recovery.text(),
+        Path("docs/recovery.md"): recovery.text() + "\n" + RECOVERY_FIGURES.read_text(encoding="utf-8"),
     }
 
 

@@ -156,9 +156,9 @@ class _Backoffs:
     """Delays between kopf's requests that fail: short, capped, without end."""
 
     def __iter__(self) -> Iterator[float]:
-        yield from (0.2, 0.5, 1.0)
+        yield 0.2
         while True:
-            yield 2.0
+            yield 0.5
 
 
 def kopf_settings() -> kopf.OperatorSettings:

@@ -64,7 +64,7 @@ type bridge struct {
 	opts     options
 	listener int
 	hello    helloEvent
-	masker   *masker
+	stderr   *stderrPump
 	out      *queue // to the relay
 	stdin    *stdin
 	framer   framer // of the server's stdout; guarded by out.mu
@@ -106,8 +106,8 @@ func listen(path string) (int, error) {
 	return fd, nil
 }
 
-func newBridge(opts options, listener int, m *masker) *bridge {
-	b := &bridge{opts: opts, listener: listener, masker: m, drained: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
+func newBridge(opts options, listener int, stderr *stderrPump) *bridge {
+	b := &bridge{opts: opts, listener: listener, stderr: stderr, drained: make(chan struct{}, 1), gone: make(chan struct{}, 1)}
 	// A relay that is gone is noticed by the goroutine that reads from it.
 	b.out = newQueue(opts.bufferBytes, func(out sink, _ error) { out.interrupt() })
 	b.framer = framer{q: b.out, max: opts.maxLineBytes, oversized: func(line droppedLine) {
@@ -187,9 +187,11 @@ func (b *bridge) control(line []byte) {
 		notify(b.drained)
 	case "mask":
 		for i, text := range event.Texts {
-			event.Texts[i] = b.masker.maskCut(text)
+			event.Texts[i] = b.stderr.masker.maskCut(text)
 		}
 		b.announce(controlLine(textsEvent{"masked", event.ID, event.Texts}))
+	case "progress":
+		b.announce(controlLine(progressEvent{"progress", b.stderr.lastLine()}))
 	}
 }
 

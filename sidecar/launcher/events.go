@@ -36,6 +36,12 @@ type textsEvent struct {
 	Texts []string `json:"texts"`
 }
 
+// progressEvent answers the question how the start gets on: Line is what the server wrote to stderr last.
+type progressEvent struct {
+	Event string `json:"event"`
+	Line  string `json:"line"`
+}
+
 type terminatingEvent struct {
 	Event        string  `json:"event"`
 	DrainSeconds float64 `json:"drainSeconds"`

@@ -120,12 +120,17 @@ func (m *masker) maskCut(text string) string {
 	if !ellipsis {
 		return masked
 	}
+	return m.maskBeginning(masked) + "…"
+}
+
+// maskBeginning hides the beginning of a secret at the end of a text that is masked already.
+func (m *masker) maskBeginning(masked string) string {
 	for n := min(len(masked), m.longest()-1); n >= minSecretCharacters; n-- {
 		if m.begins(masked[len(masked)-n:]) {
-			return masked[:len(masked)-n] + maskMark + "…"
+			return masked[:len(masked)-n] + maskMark
 		}
 	}
-	return masked + "…"
+	return masked
 }
 
 // begins says whether any secret starts with these bytes.

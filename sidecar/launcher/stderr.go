@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -8,6 +10,9 @@ import (
 
 // windowBytes of stderr are kept beyond the longest secret: enough for the tail when much of it is terminal codes.
 const windowBytes = 16 << 10
+
+// lineBytes of the last line are told as progress.
+const lineBytes = 512
 
 // tail keeps the end of a stream.
 type tail struct {
@@ -32,6 +37,21 @@ func (t *tail) text(m *masker) string {
 		skip = m.longest()
 	}
 	return lastBytes(m.mask(cleanText(t.kept), skip), tailBytes)
+}
+
+// lastLine gives the last line with something in it, masked; it may still be in the writing.
+func (t *tail) lastLine(m *masker) string {
+	whole := bytes.TrimRight(t.kept, "\r\n")
+	skip := 0
+	if t.cut {
+		skip = m.longest()
+	}
+	text := m.mask(cleanText(wholeRunes(whole)), skip)
+	if len(whole) == len(t.kept) {
+		text = m.maskBeginning(text)
+	}
+	text = strings.TrimSpace(text)
+	return firstBytes(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), lineBytes)
 }
 
 // stderrPump drains the server's stderr, whatever happens: to the container's log, and to the tail.
@@ -75,4 +95,11 @@ func (p *stderrPump) finish(patience time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tail.text(p.masker)
+}
+
+// lastLine gives what the server wrote last, masked.
+func (p *stderrPump) lastLine() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tail.lastLine(p.masker)
 }

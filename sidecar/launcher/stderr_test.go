@@ -119,3 +119,20 @@ func TestTailIsBoundedValidText(t *testing.T) {
 		t.Errorf("control characters in %q", tail)
 	}
 }
+
+func TestTheLastLineOfStderrIsToldAsProgress(t *testing.T) {
+	t.Parallel()
+	run := launch{
+		env:     []string{"API_KEY=sesame-open"},
+		command: sh(`printf 'Resolved 3\n\033[2mDownloading 40%%\rDownloading sesame-open\r\n\n' >&2; echo one; read x; printf 'key: sesame' >&2; echo two; read x`),
+	}.start(t)
+	relay := run.connect()
+	for _, step := range []struct{ said, want string }{{"one\n", "Downloading ***"}, {"two\n", "key: ***"}} {
+		relay.expect(step.said)
+		eventually(t, "no "+step.want, func() bool {
+			relay.send("\x00" + `{"event":"progress"}` + "\n")
+			return relay.event("progress")["line"] == step.want
+		})
+		relay.send("go on\n")
+	}
+}

@@ -93,7 +93,7 @@ func (s *supervisor) start() error {
 	if err != nil {
 		return err
 	}
-	s.bridge = newBridge(s.opts, listener, s.stderr.masker)
+	s.bridge = newBridge(s.opts, listener, s.stderr)
 	s.bridge.hello = helloEvent{Event: "hello", Version: protocolVersion, Incarnation: newIncarnation(),
 		StartTime: unixSeconds(time.Now())}
 	s.process, err = startProcess(s.opts.command)

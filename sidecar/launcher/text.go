@@ -51,3 +51,16 @@ func lastBytes(text string, n int) string {
 	}
 	return text[from:]
 }
+
+// wholeRunes leaves out a character at the end that is not there completely.
+func wholeRunes(raw []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(raw); n++ {
+		if at := len(raw) - n; utf8.RuneStart(raw[at]) {
+			if !utf8.FullRune(raw[at:]) {
+				return raw[:at]
+			}
+			break
+		}
+	}
+	return raw
+}

@@ -115,3 +115,11 @@ func TestMaskingOfTextsThatWereCut(t *testing.T) {
 		}
 	}
 }
+
+func TestACharacterThatIsNotThereCompletelyIsLeftOut(t *testing.T) {
+	for raw, want := range map[string]string{"": "", "a": "a", "a\xe6\xbc": "a", "漢": "漢", "a\xf0\x9f\x98": "a", "\xbc\xbc": "\xbc\xbc"} {
+		if got := string(wholeRunes([]byte(raw))); got != want {
+			t.Errorf("%q of %q", got, raw)
+		}
+	}
+}

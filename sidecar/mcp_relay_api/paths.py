@@ -46,6 +46,9 @@ IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 REASON_STDOUT_CLOSED: Final = "StdoutClosed"
 REASON_STDIN_CLOSED: Final = "StdinClosed"
 
+# Reason of the error, phase ListTools, beside a tool list to which `spec.tools.overrides` does not fit.
+REASON_OVERRIDES: Final = "ToolOverridesUnmatched"
+
 # Settings of the relay, one environment variable each (see mcp_sidecar.settings for units and defaults).
 ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
 ENV_SERVER_NAMESPACE: Final = "MCP_RELAY_SERVER_NAMESPACE"
@@ -65,3 +68,4 @@ ENV_PROTOCOL: Final = "MCP_RELAY_PROTOCOL"
 ENV_CLIENT_CAPABILITIES: Final = "MCP_RELAY_CLIENT_CAPABILITIES"
 ENV_TOOLS_ALLOW: Final = "MCP_RELAY_TOOLS_ALLOW"
 ENV_TOOLS_DENY: Final = "MCP_RELAY_TOOLS_DENY"
+ENV_TOOLS_OVERRIDES: Final = "MCP_RELAY_TOOLS_OVERRIDES"

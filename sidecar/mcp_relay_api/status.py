@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MAX_TOOLS = 128
 MAX_DESCRIPTION = 256
 MAX_STDERR_TAIL = 2048
+MAX_PROGRESS = 256
 MAX_SIGNAL = 32
 # The years 1970 to 2099: what is later, or no number, is no time that a clock told.
 MAX_TIME = 4_102_444_800
@@ -138,6 +139,8 @@ class RelayStatus(_Model):
     exit: ProcessExit | None = None
     error: RelayError | None = None
     session: SessionInfo | None = None
+    progress: str = ""
+    """While Connecting: the last line that the process wrote to stderr, its secrets hidden."""
     handshakes: Count
     """How often this pod's server was sent `initialize`, over all relay restarts."""
     clients: Count

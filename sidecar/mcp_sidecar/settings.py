@@ -9,6 +9,7 @@ from pathlib import Path
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, claims, methods, opening
 from mcp_sidecar.core.claims import Rules
+from mcp_sidecar.core.overrides import Override
 
 AUTH_KINDS = ("Bearer", "JWT", "None")
 MAX_SKEW_SECONDS = 300.0
@@ -39,7 +40,8 @@ class Settings:
     admin_token: bytes
     socket_path: str
     state_dir: Path
-    host: str = "0.0.0.0"  # noqa: S104 - in a pod the relay serves the pod's address
+    host: str = ""
+    """Address that is served; "": all, of both families."""
     port: int = paths.MCP_PORT
     admin_port: int = paths.ADMIN_PORT
     allowed_hosts: tuple[str, ...] = ()
@@ -63,6 +65,8 @@ class Settings:
     """Globs of tool names that clients may see and call; (): all."""
     tools_deny: tuple[str, ...] = ()
     """Globs of tool names that they may not, whatever is allowed."""
+    tools_overrides: tuple[Override, ...] = ()
+    """Tools that clients know under another name, title or description."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -87,7 +91,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
-        host=environment.get("MCP_RELAY_HOST", "0.0.0.0"),  # noqa: S104 - the pod's address
+        host=environment.get("MCP_RELAY_HOST", ""),
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
         admin_port=int(_number(environment, "MCP_RELAY_ADMIN_PORT", paths.ADMIN_PORT)),
         allowed_hosts=_hosts(environment),
@@ -103,6 +107,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         client_capabilities=_capabilities(environment),
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
         tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
+        tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
 
 
@@ -136,6 +141,14 @@ def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:
     if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
         raise SettingsError(f"{name}={text!r} is not a JSON list of globs")
     return tuple(globs)
+
+
+def _overrides(environment: Mapping[str, str], name: str) -> tuple[Override, ...]:
+    text = environment.get(name, "")
+    try:
+        return tuple(Override(**each) for each in json.loads(text)) if text else ()
+    except (ValueError, TypeError) as error:
+        raise SettingsError(f"{name}={text!r} is not a JSON list of overrides") from error
 
 
 def _hosts(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -25,6 +25,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not config.getoption("--e2e", default=False):
             item.add_marker(pytest.mark.skip(reason="needs a cluster: run `make e2e`"))
 
+    # What takes long by its nature begins first, so that no worker is left alone with it at the end.
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """End at once, with one message, when the tests are asked for and the cluster is missing."""

@@ -42,6 +42,15 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         "spec.env: an entry has either value or valueFrom",
     ),
     "reserved volume": ({"volumes": [{"name": "home", "emptyDir": {}}]}, "spec.volumes: the names bridge"),
+    "two caches": ({"cache": {"claimName": "a", "volumeName": "b"}}, "spec.cache needs either"),
+    "cache of an unknown volume": (
+        DATA | {"cache": {"volumeName": "other"}},
+        "spec.cache.volumeName is not the name of a volume",
+    ),
+    "mount on the cache": (
+        DATA | {"cache": {"claimName": "a"}, "volumeMounts": [{"name": "data", "mountPath": "/cache/x"}]},
+        "spec.volumeMounts: with spec.cache /cache is taken",
+    ),
     "mount on the bridge": (
         DATA | {"volumeMounts": [{"name": "data", "mountPath": "//bridge"}]},
         "spec.volumeMounts: /bridge belongs",

@@ -100,12 +100,13 @@ async def test_a_noisy_start_is_no_failure(servers: Servers) -> None:
     assert status(item, "recovery", "restarts") == 0
 
 
-async def test_a_slow_start_is_waited_for_and_costs_no_retry(servers: Servers) -> None:
-    server = await servers.apply("slow", (*manifests.RAW, "--delay", "20"))
+@pytest.mark.long
+async def test_a_start_of_ninety_seconds_is_waited_for_and_costs_no_retry(servers: Servers) -> None:
+    server = await servers.apply("slow", (*manifests.RAW, "--delay", "90"))
     item = await server.until(in_phase("Connecting"), what="phase Connecting")
     assert status(item, "address") is None
     pod = await server.pod()
-    item = await server.ready(within=60)
+    item = await server.ready(within=120)
     assert status(item, "recovery", "restarts") == 0
     assert status(item, "recovery", "consecutiveFailures") in (None, 0)
     assert status(item, "session", "epoch") == 1

@@ -1,16 +1,15 @@
 """Public servers that nobody here wrote, from the examples as they stand, under the default sandbox."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import yaml
 
+from clusterkit import disks, manifests
 from clusterkit import kube as k
-from clusterkit import manifests, node
 from clusterkit.clients import call_from_here, call_from_pod
 from clusterkit.servers import Servers, status
 
@@ -50,7 +49,7 @@ PUBLIC_CASES = (
         "servers/fetch.yaml",
         "fetch",
         {"url": "http://web/page"},
-        "A page of the cluster",
+        "It has a paragraph of text",
         args=("--allow-private-ips",),
         inside=True,
     ),
@@ -149,25 +148,10 @@ async def web(servers: Servers) -> AsyncIterator[None]:
 
 
 @pytest.fixture
-async def disk(servers: Servers) -> AsyncIterator[None]:
-    """A volume for the claims of the namespace: the local node has nothing that makes them."""
-    folder = f"/tmp/mcp-e2e-{servers.namespace}"
-    await asyncio.to_thread(node.run, "mkdir", "-p", "-m", "0777", folder)
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": servers.namespace},
-        "spec": {
-            "capacity": {"storage": "64Mi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "",
-            "hostPath": {"path": folder},
-        },
-    }
-    node.kubectl("apply", "-f", "-", text_in=json.dumps(volume))
-    yield
-    node.kubectl("delete", "persistentvolume", servers.namespace, "--wait=false")
-    await asyncio.to_thread(node.run, "rm", "-rf", folder)
+def disk(namespace: str) -> Iterator[None]:
+    """A volume for the claim of the SQLite example."""
+    with disks.disk(namespace, "sqlite"):
+        yield
 
 
 @pytest.mark.public

@@ -114,7 +114,7 @@ async def test_a_killed_relay_is_told_in_status_while_it_is_away(servers: Server
     await server.ready()
 
 
-async def test_a_relay_that_hangs_is_told_within_fifteen_seconds_and_restarted_without_the_server(
+async def test_a_relay_that_hangs_is_told_within_seconds_and_restarted_without_the_server(
     servers: Servers,
 ) -> None:
     server = await servers.ready("relay-hangs")
@@ -125,7 +125,7 @@ async def test_a_relay_that_hangs_is_told_within_fifteen_seconds_and_restarted_w
         node.kill_container(container_status(pod, "relay")["containerID"], "SIGSTOP")
         async with asyncio.timeout(20):
             told = await k.first(changes, not_ready)
-    assert told.at - started < 15
+    assert told.at - started < 3  # 0.7 s of silence, on a node that is busy
     assert status(told.object, "phase") == "Reconnecting"
     item = await server.ready(within=60)
     assert status(item, "recovery", "restarts") == 0

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import secrets
+import time
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from clusterkit.servers import (
     status,
 )
 
+CALM_SECONDS = 3  # as docs/recovery.md says
 RESTART = {"metadata": {"annotations": {"mcp-session.dev/restartedAt": "now"}}}
 
 
@@ -84,9 +86,11 @@ async def test_a_changed_reference_gives_one_new_pod_lets_open_calls_end_and_is_
 async def test_changes_that_follow_each_other_are_taken_up_together(servers: Servers) -> None:
     await put(servers, k.SECRETS, "busy", "0")
     server = await servers.ready("debounced", env=reference(k.SECRETS, "busy"))
+    began = time.monotonic()
     for n in range(1, 9):
         await put(servers, k.SECRETS, "busy", str(n))
         await asyncio.sleep(0.3)
+    took = time.monotonic() - began
     wanted = hashlib.sha256(b"8").hexdigest()
     await server.until(ready_since_epoch(2), what="Ready with a new pod")
     client = await server.client()
@@ -94,7 +98,8 @@ async def test_changes_that_follow_each_other_are_taken_up_together(servers: Ser
         while await value_of(client) != wanted:
             await server.until(ready_since_epoch(3), what="Ready with the next pod")
             await server.endpoint()
-    assert status(await server.get(), "session", "epoch") <= 3
+    # One pod for what had come when the first was calm, one for the rest; more only if the changes took long.
+    assert status(await server.get(), "session", "epoch") <= 3 + took // CALM_SECONDS
 
 
 async def test_the_restart_annotation_gives_one_new_pod_and_lets_open_calls_end(servers: Servers) -> None:

@@ -11,22 +11,26 @@ from clusterkit.leanmcp import ENCODE, McpClient, RpcError
 from clusterkit.servers import Servers, container_status, is_ready, kill_process, ready_since_epoch, status
 
 
-async def test_callers_of_a_tool_that_hangs_hear_so_in_time_and_others_go_on(servers: Servers) -> None:
-    server = await servers.ready("hanging", session={"callTimeoutSeconds": 3})
+@pytest.mark.long
+async def test_fifty_callers_of_a_tool_that_hangs_hear_so_after_thirty_seconds_and_others_go_on(
+    servers: Servers,
+) -> None:
+    server = await servers.ready("hanging")
     clients = [await server.client() for _ in range(10)]
     other = await server.client()
     began = time.monotonic()
     calls = [
         asyncio.ensure_future(client.call("sleep", seconds=3600)) for client in clients for _ in range(5)
     ]
-    while time.monotonic() - began < 2:
-        assert await other.call("echo", text="not held up") == "not held up"
+    while time.monotonic() - began < 28:
+        assert await asyncio.wait_for(other.call("echo", text="not held up"), 2) == "not held up"
+        await asyncio.sleep(0.2)  # the others on this node want to work, too
     for call in calls:
         with pytest.raises(
-            RpcError, match=r"^-32001: MCP tool 'sleep' on server 'hanging' timed out after 3 seconds$"
+            RpcError, match=r"^-32001: MCP tool 'sleep' on server 'hanging' timed out after 30 seconds$"
         ):
             await call
-    assert 3 <= time.monotonic() - began < 10
+    assert 30 <= time.monotonic() - began < 37
     assert await other.call("echo", text="still here") == "still here"
     item = await server.get()
     assert is_ready(item)

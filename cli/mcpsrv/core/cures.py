@@ -84,6 +84,8 @@ BY_REASON: Final[dict[str, str]] = {
     "starts the stdio server.",
     Reason.LIST_TOOLS_FAILED: "The server refuses to list its tools: read its log, and try another version "
     "of it.",
+    Reason.TOOL_OVERRIDES_UNMATCHED: "Correct spec.tools.overrides: the name has to be one that the server "
+    "itself gives a tool, the rename one that it gives to none.",
     Reason.TRANSPORT_DROPPED: "Nothing: the connection is restored by itself, the server keeps running.",
     Reason.RELAY_UNREACHABLE: "Nothing for a moment: the relay is restarted by itself. If it stays so, a "
     "NetworkPolicy may keep the operator from port 8081 of the pod.",

@@ -9,6 +9,10 @@ class UnavailableError(KubeError):
     """No answer, or one that says nothing about the request: network, time-out, 401, 429, 5xx. Try again."""
 
 
+class OutageError(UnavailableError):
+    """No answer at all: the API server is away, or the network is. It says nothing about the request."""
+
+
 class NotFoundError(KubeError):
     """404: there is no such object (or namespace, or kind)."""
 

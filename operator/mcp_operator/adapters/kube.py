@@ -21,6 +21,7 @@ from mcp_operator.adapters.errors import (
     ConflictError,
     KubeError,
     NotFoundError,
+    OutageError,
     RefusedError,
     UnavailableError,
 )
@@ -170,7 +171,7 @@ class Kube:
         except ApiException as error:
             raise translate(error.status, error.body, f"{method} {path}") from error
         except _NETWORK as error:
-            raise UnavailableError(f"{method} {path}: {error or type(error).__name__}") from error
+            raise OutageError(f"{method} {path}: {error or type(error).__name__}") from error
         return _object(answer.data, f"{method} {path}")
 
 

@@ -13,10 +13,10 @@ from mcp_relay_api.status import RelayStatus
 
 CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
-# A relay holds an unchanged answer back for as long as it is told to, with a sign of life at this pace; one
-# that is silent for so much longer hangs.
-BEAT_SECONDS: Final = 1.0
-OVERDUE_SECONDS: Final = 1.5
+# A relay holds an unchanged answer back for as long as it is told to, with signs of life meanwhile; one that
+# is silent for so much longer is asked once more, and hangs if that is not answered in time either.
+OVERDUE_SECONDS: Final = 0.3
+ALIVE_SECONDS: Final = 0.2
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 
 # A node or network that vanishes says nothing; the kernel asks instead, so that a poll ends within 5 s.
@@ -62,10 +62,11 @@ class Relay:
         if self._polls is not None:
             await self._polls.close()
 
-    async def status(self, known: RelayStatus | None, wait: float) -> RelayStatus:
+    async def status(self, known: RelayStatus | None, wait: float, beat: float) -> RelayStatus:
         """The relay's report: at once if not the known one, else when it changes or after `wait` seconds.
 
-        Only inside `async with`.
+        Only inside `async with`. `beat`: seconds between signs of life until then; silence beyond that is not
+        believed before a second question has stayed unanswered, since the silent one may have been we.
 
         Raises:
             UnreachableError: no answer, or a refusal.
@@ -74,16 +75,31 @@ class Relay:
         """
         if self._polls is None:
             self._polls = _session(keep=True)
-        query: dict[str, str] = {}
-        limit = silence = ANSWER_SECONDS
-        if known is not None:
-            query = {"after": str(known.revision), "instance": known.instance}
-            query |= {"wait": f"{wait:g}", "beat": f"{BEAT_SECONDS:g}"}
-            limit, silence = wait + OVERDUE_SECONDS, BEAT_SECONDS + OVERDUE_SECONDS
-        content = await self._send(self._polls, "GET", paths.STATUS_PATH, limit, query, silence)
-        content = content.lstrip()
+        if known is None:
+            return await self._report(self._polls, ANSWER_SECONDS, {}, ANSWER_SECONDS)
+        query = {
+            "after": str(known.revision),
+            "instance": known.instance,
+            "wait": f"{wait:g}",
+            "beat": f"{beat:g}",
+        }
+        limit, silence = wait + OVERDUE_SECONDS, beat + OVERDUE_SECONDS
+        try:
+            return await self._report(self._polls, limit, query, silence)
+        except UnreachableError as error:
+            if not error.silent:
+                raise
+            try:
+                return await self._report(self._polls, ALIVE_SECONDS, {}, ALIVE_SECONDS)
+            except UnreachableError:
+                raise error from None
+
+    async def _report(
+        self, session: aiohttp.ClientSession, limit: float, query: dict[str, str], silence: float
+    ) -> RelayStatus:
+        content = (await self._send(session, "GET", paths.STATUS_PATH, limit, query, silence)).lstrip()
         if self._last is None or self._last[0] != content:
-            self._last = content, _report(content)
+            self._last = content, _read(content)
         return self._last[1]
 
     async def reconnect(self) -> None:
@@ -168,7 +184,7 @@ async def _content(answer: aiohttp.ClientResponse) -> bytes:
     return bytes(found)
 
 
-def _report(content: bytes) -> RelayStatus:
+def _read(content: bytes) -> RelayStatus:
     try:
         return RelayStatus.model_validate_json(content)
     except pydantic.ValidationError as error:

@@ -10,6 +10,7 @@ from mcp_operator.core import text
 from mcp_operator.core.api import ErrorPhase, Reason
 from mcp_operator.core.api.status import MAX_MESSAGE, ServerError
 from mcp_operator.core.observation import ContainerFacts, PodFacts
+from mcp_relay_api import paths
 from mcp_relay_api.status import EXIT_CODES, MAX_SIGNAL, MAX_STDERR_TAIL, ProcessExit, RelayError
 
 OOM: Final = "OOMKilled"
@@ -120,6 +121,8 @@ def from_exit(exit_: ProcessExit) -> Failure:
 
 def from_relay(error: RelayError, now: datetime) -> Failure:
     """Why the session cannot be used, in the relay's words."""
+    if error.reason == paths.REASON_OVERRIDES:
+        return failure(error.phase, Reason.TOOL_OVERRIDES_UNMATCHED, error.message, now)
     reason = {
         ErrorPhase.INITIALIZE: Reason.INITIALIZE_FAILED,
         ErrorPhase.LIST_TOOLS: Reason.LIST_TOOLS_FAILED,

@@ -19,6 +19,9 @@ FIRST_RETRY_SECONDS: Final = 0.05
 QUICK_TRIES: Final = 20
 LAST_RETRY_SECONDS: Final = 1.0
 GROWTH: Final = 1.5
+# All relays together may give so many signs of life a second; where they are few, each gives five.
+BEATS_PER_SECOND: Final = 500
+BEAT_SECONDS: Final = 0.2
 
 
 @dataclass
@@ -99,6 +102,9 @@ class RelayWatches:
         await asyncio.gather(*running, return_exceptions=True)
         self._watches.clear()
 
+    def _beat(self) -> float:
+        return max(BEAT_SECONDS, len(self._watches) / BEATS_PER_SECOND)
+
     def _died(self, key: Key, watch: _Watch) -> None:
         """A reconcile begins the watch anew, but not without pause."""
         if self._watches.get(key) is watch:
@@ -112,7 +118,7 @@ class RelayWatches:
                 view = watch.view
                 known = view.status if view.failures == 0 and not pace.failing else None
                 try:
-                    told = await watch.relay.status(known, self._wait)
+                    told = await watch.relay.status(known, self._wait, self._beat())
                 except UnreachableError as error:
                     count = pace.failed(answered_before=answered, silent=error.silent)
                     self._publish(

@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from mcp_operator.adapters.errors import OutageError
 from mcp_operator.core.naming import Key
 
 BASE_SECONDS = 0.25
 CAP_SECONDS = 60.0
+# What failed because nobody answered is not to blame: it goes on soon after the outage.
+OUTAGE_CAP_SECONDS = 1.0
 # After a failure not even an event starts the next run sooner.
 SPACING_SECONDS = 1.0
 
@@ -91,7 +94,7 @@ class WorkQueue:
                 delay = await self._work(key)
                 slot.failures, slot.not_before = 0, 0.0
         except Exception as error:  # noqa: BLE001 - whatever went wrong, this key is tried again and the rest go on
-            delay = self._back_off(slot)
+            delay = self._back_off(slot, error)
             self._failed(key, error, delay)
         finally:
             slot.started = None
@@ -109,8 +112,9 @@ class WorkQueue:
         else:
             self._slots.pop(key, None)
 
-    def _back_off(self, slot: _Slot) -> float:
-        delay = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(slot.failures, 30))
+    def _back_off(self, slot: _Slot, error: Exception) -> float:
+        cap = OUTAGE_CAP_SECONDS if isinstance(error, OutageError) else CAP_SECONDS
+        delay = min(cap, BASE_SECONDS * 2.0 ** min(slot.failures, 30))
         slot.failures += 1
         slot.not_before = asyncio.get_running_loop().time() + min(delay, SPACING_SECONDS)
         return delay

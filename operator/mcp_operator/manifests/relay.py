@@ -61,7 +61,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),
         paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
         paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
-        **_globs(spec.tools),
+        **_tools(spec.tools),
         **_issuer(spec.auth.jwt),
     }
 
@@ -84,6 +84,9 @@ def _issuer(jwt: Jwt | None) -> dict[str, str]:
     return {paths.ENV_JWT: json.dumps(told)}
 
 
-def _globs(tools: Tools) -> dict[str, str]:
+def _tools(tools: Tools) -> dict[str, str]:
     wanted = {paths.ENV_TOOLS_ALLOW: tools.allow, paths.ENV_TOOLS_DENY: tools.deny}
-    return {name: json.dumps(globs) for name, globs in wanted.items() if globs}
+    found = {name: json.dumps(globs) for name, globs in wanted.items() if globs}
+    if tools.overrides:
+        found[paths.ENV_TOOLS_OVERRIDES] = json.dumps([each.document() for each in tools.overrides])
+    return found

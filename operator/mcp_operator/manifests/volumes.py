@@ -12,9 +12,11 @@ STATE: Final = "state"
 SECRETS: Final = "secrets"
 HOME: Final = "home"
 TMP: Final = "tmp"
+CACHE: Final = "package-cache"
 
 HOME_DIR: Final = "/home/mcp"
 TMP_DIR: Final = "/tmp"  # noqa: S108 - a volume of the pod's own
+CACHE_DIR: Final = "/cache"
 BRIDGE_SIZE: Final = "16Mi"
 STATE_SIZE: Final = "16Mi"
 HOME_SIZE: Final = "1Gi"
@@ -23,7 +25,7 @@ _SECRET_MODE: Final = 0o440
 
 
 def pod(spec: MCPServerSpec, secret: str) -> list[Json]:
-    """All volumes: the operator's five, then the user's. `secret`: name of the operator's Secret."""
+    """All volumes: the operator's own, then the user's. `secret`: name of the operator's Secret."""
     ours = [
         {"name": BRIDGE, "emptyDir": {"medium": "Memory", "sizeLimit": BRIDGE_SIZE}},
         {"name": STATE, "emptyDir": {"medium": "Memory", "sizeLimit": STATE_SIZE}},
@@ -31,7 +33,9 @@ def pod(spec: MCPServerSpec, secret: str) -> list[Json]:
         {"name": HOME, "emptyDir": {"sizeLimit": HOME_SIZE}},
         {"name": TMP, "emptyDir": {"sizeLimit": TMP_SIZE}},
     ]
-    return [*ours, *spec.volumes]
+    claim = spec.cache.claim_name if spec.cache else None
+    cache = [{"name": CACHE, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    return [*ours, *cache, *spec.volumes]
 
 
 def relay_mounts() -> list[Json]:
@@ -50,6 +54,8 @@ def server_mounts(spec: MCPServerSpec) -> list[Json]:
         {"name": HOME, "mountPath": HOME_DIR},
         {"name": TMP, "mountPath": TMP_DIR},
     ]
+    if spec.cache:
+        ours.append({"name": spec.cache.volume_name or CACHE, "mountPath": CACHE_DIR})
     taken = {_plain(mount.get("mountPath", "")) for mount in spec.volume_mounts}
     return [*(mount for mount in ours if mount["mountPath"] not in taken), *spec.volume_mounts]
 

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_relay_api import paths
-from mcp_sidecar.core.document import MAX_MESSAGE, MAX_NAME, MAX_STDERR_TAIL, Exit, Process
+from mcp_sidecar.core.document import (
+    MAX_MESSAGE,
+    MAX_NAME,
+    MAX_PROGRESS,
+    MAX_STDERR_TAIL,
+    Exit,
+    Process,
+)
 from mcp_sidecar.core.lines import Oversized
 
 MAX_SIGNAL = 32
@@ -55,6 +62,11 @@ def ended(message: Mapping[str, Any], now: float) -> Exit:
         time=float(_number(message.get("time"), 1.0, _YEAR_2100, now)),
         stderr_tail=_text(message.get("stderrTail"))[-MAX_STDERR_TAIL:],
     )
+
+
+def progress(message: Mapping[str, Any]) -> str:
+    """How the start gets on, in the server's words."""
+    return _text(message.get("line"))[: MAX_PROGRESS + 1]
 
 
 def drain_seconds(message: Mapping[str, Any]) -> float:

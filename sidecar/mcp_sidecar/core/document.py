@@ -13,6 +13,7 @@ MAX_DESCRIPTION = 256
 MAX_NAME = 256
 MAX_MESSAGE = 1024
 MAX_STDERR_TAIL = 2048
+MAX_PROGRESS = 256
 MAX_CAPABILITIES_BYTES = 8192
 MAX_DEPTH = 16
 """Of containers in what a server declared: readers of the status have limits of their own."""
@@ -82,6 +83,8 @@ class Facts:
     tools: Tools | None = None
     keys: Keys | None = None
     """None: clients need no signed tokens."""
+    progress: str = ""
+    """While connecting: the last line of the server's stderr, as the launcher masked it."""
 
 
 def render(facts: Facts, instance: str, revision: int, handshakes: int, clients: int) -> bytes:
@@ -95,6 +98,7 @@ def render(facts: Facts, instance: str, revision: int, handshakes: int, clients:
         "exit": facts.exit and _exit(facts.exit),
         "error": facts.error and _error(facts.error),
         "session": facts.session,
+        "progress": cut(facts.progress, MAX_PROGRESS),
         "handshakes": handshakes,
         "clients": clients,
         "toolCount": facts.tools and facts.tools.count,

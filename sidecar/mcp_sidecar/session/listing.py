@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from mcp_relay_api import paths
 from mcp_sidecar import log
 from mcp_sidecar.core import document, frames, texts
 from mcp_sidecar.core.document import MAX_MESSAGE, Problem, Tools, cut
@@ -75,8 +76,9 @@ class Listing:
         """Read and publish; whether the whole list was read."""
         found = document.ToolList()
         repeated: dict[str, tuple[headers.Param, ...]] = {}
+        names: set[str] = set()
         try:
-            whole = await self._read(found, repeated)
+            whole = await self._read(found, repeated, names)
         except ListFailedError as error:
             masked = await self._masker.masked([cut(str(error), MAX_MESSAGE)])
             text = masked[0] if masked else f"The tools could not be listed {texts.WITHHELD}"
@@ -84,7 +86,7 @@ class Listing:
             self._publish(None, Problem("ListTools", "ListToolsFailed", text))
             return False
         self._shared.tool_params = repeated
-        problem = None
+        problem = self._overrides_problem(names)
         if not whole:
             text = f"Only the first {found.count} tools were read for the status: the list is too long"
             log.event("tools_list_truncated", logging.WARNING, tools=found.count)
@@ -92,13 +94,22 @@ class Listing:
         self._publish(await self._masked(found.tools()), problem)
         return True
 
+    def _overrides_problem(self, names: set[str]) -> Problem | None:
+        text = None if self._shared.tools is None else self._shared.tools.complaint(names)
+        if text is None:
+            return None
+        log.event("tool_overrides_unmatched", logging.WARNING, error=text)
+        return Problem("ListTools", paths.REASON_OVERRIDES, text)
+
     async def _masked(self, tools: Tools) -> Tools:
         masked = await self._masker.masked(texts.taken(tools.shown))
         shown = texts.put_back(tools.shown, masked) if masked is not None else ()
         return Tools(tools.count, tools.digest, tuple(shown))
 
-    async def _read(self, found: document.ToolList, repeated: dict[str, tuple[headers.Param, ...]]) -> bool:
-        """Read page by page; whether that was all."""
+    async def _read(
+        self, found: document.ToolList, repeated: dict[str, tuple[headers.Param, ...]], names: set[str]
+    ) -> bool:
+        """Read page by page; whether that was all. `names` gets the server's names of visible tools."""
         params: dict[str, Any] = {}
         for _ in range(MAX_PAGES):
             message = await self._ask(params)
@@ -107,6 +118,8 @@ class Listing:
             if not isinstance(page, list) or not isinstance(result, dict):
                 raise ListFailedError("The server's answer to tools/list has no list of tools")
             if self._shared.tools is not None:
+                page = self._shared.tools.visible(page)
+                names.update(tool["name"] for tool in page)
                 page = self._shared.tools.listed(page)
             room = MAX_LISTED - found.count
             found.add(page[:room])

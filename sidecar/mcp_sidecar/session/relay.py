@@ -143,7 +143,7 @@ class Relay:
         """
         if client.ended:  # while the call waited
             raise self.session_gone()
-        self.shared.check_tool(frame)
+        frame = self.shared.admitted(frame)
         if self.shared.modern:
             return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)

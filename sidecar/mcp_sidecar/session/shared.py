@@ -62,27 +62,30 @@ class Shared:
     """By tool: arguments that requests repeat in HTTP headers."""
 
     tools: ToolFilter | None = None
-    """Which tools clients may see and call; None: all."""
+    """Which tools clients may see and call, and as what; None: all as they are."""
     parse: Callable[[bytes], frames.Frame] = frames.parse
     """Understands the frames of clients."""
 
     def __post_init__(self) -> None:
         chosen = self.settings
-        if chosen.tools_allow or chosen.tools_deny:
-            self.tools = ToolFilter(chosen.tools_allow, chosen.tools_deny)
+        if chosen.tools_allow or chosen.tools_deny or chosen.tools_overrides:
+            self.tools = ToolFilter(chosen.tools_allow, chosen.tools_deny, chosen.tools_overrides)
             self.parse = toolfilter.parse
 
-    def check_tool(self, frame: frames.Frame) -> None:
-        """Let a client's request pass, unless it is for a tool that is not for clients.
+    def admitted(self, frame: frames.Frame) -> frames.Frame:
+        """A client's request as the server may get it: a tool has the server's name in its text.
 
         Raises:
-            RefusedError: it is.
+            RefusedError: it is for a tool that is not for clients.
 
         """
-        refusal = None if self.tools is None else self.tools.refusal(frame)
-        if refusal is not None:
+        if self.tools is None:
+            return frame
+        try:
+            return self.tools.admitted(frame)
+        except frames.FrameError as error:
             self.metrics.count("mcp_relay_requests_refused", "tool")
-            raise RefusedError(frames.INVALID_PARAMS, refusal)
+            raise RefusedError(error.code, str(error)) from error
 
     def asking(self, number: int, method: str, params: dict[str, Any]) -> bytes:
         """A request of the relay's own, as the server wants it."""

@@ -21,6 +21,7 @@ from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.listing import Listing
 from mcp_sidecar.session.masker import Masker, log_noise
 from mcp_sidecar.session.outbound import Outbound
+from mcp_sidecar.session.progress import Progress
 from mcp_sidecar.session.shared import Shared
 from mcp_sidecar.stdio.link import Link
 
@@ -52,6 +53,7 @@ class Upstream:
         self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
         self.backlog = Backlog(self._write)
         self.masker = Masker(self.link.control)
+        self.progress = Progress(self.link.control, lambda line: shared.board.update(progress=line))
         self.listing = Listing(shared, self.masker, self._tools_read)
         self.gate = Gate(self)
         self.on_terminating: Callable[[float], None] = lambda _seconds: None
@@ -113,6 +115,7 @@ class Upstream:
             "stdout-closed": lambda _message: self._pipe_closed(paths.REASON_STDOUT_CLOSED),
             "stdin-closed": lambda _message: self._pipe_closed(paths.REASON_STDIN_CLOSED),
             "masked": self.masker.answered,
+            "progress": self.progress.answered,
             "terminating": self._terminating,
             "oversized": self._oversized_line,
         }.get(str(message.get("event")))
@@ -201,8 +204,10 @@ class Upstream:
         self._unwatch_start()
         left = process.start_time + self.shared.settings.startup_timeout - time.time()
         self._deadline = self._loop.call_later(max(0.0, left), self._start_overdue)
+        self.progress.begin()
 
     def _unwatch_start(self) -> None:
+        self.progress.end()
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -353,7 +358,7 @@ class Upstream:
         before = self.state
         changed = self._machine.feed(happened)
         if changed:
-            facts |= {"state": self.state, "since": self._since(happened, time.time())}
+            facts |= {"state": self.state, "since": self._since(happened, time.time()), "progress": ""}
             error: Problem | None = facts.get("error")
             reason, text = (error.reason, error.message) if error else (None, None)
             log.event("state", before=before.value, after=self.state.value, reason=reason, message=text)

@@ -73,15 +73,17 @@ class Server:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket on an address; port 0 takes a free one.
+    """A listening socket on an address; "" means all, of both families; port 0 takes a free one.
 
     Raises:
         OSError: the address cannot be had.
 
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    both = not host and socket.has_dualstack_ipv6()
+    listener = socket.socket(socket.AF_INET6 if both or ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
+        if both:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_MILLISECONDS)

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chaoskit.truth import LONGEST_LIE
-
 
 class Scope(StrEnum):
     """Whom a fault hits."""
@@ -34,8 +32,8 @@ class Effect(StrEnum):
 class Kind:
     """One kind of fault.
 
-    `extra`: seconds that recovery may take beyond backoff and one pod start. `lie`: seconds for which the
-    status may be wrong. `weight`: how often it is drawn. `short`: whether the short form has it.
+    `extra`: seconds that recovery may take beyond backoff and one pod start. `weight`: how often it is
+    drawn. `short`: whether the short form has it.
     """
 
     name: str
@@ -44,7 +42,6 @@ class Kind:
     extra: float = 0.0
     weight: int = 4
     short: bool = True
-    lie: float = LONGEST_LIE
 
     @property
     def new_pod(self) -> bool:
@@ -57,8 +54,6 @@ CROWD_SECONDS = 5.0
 # Three failed probes, five seconds apart, each with three seconds to answer; then the pod's grace period,
 # because a stopped process does not hear SIGTERM.
 HUNG_SECONDS = 5 * 3 + 3 + 15 + 3
-# A relay that hangs cannot tell: the operator misses its sign of life.
-HUNG_LIE = 3.0
 # The kubelet looks at a pod whose image failed every 10 to 20 s.
 IMAGE_SECONDS = 20.0
 # The kubelet measures volumes once a minute and evicts every 10 s.
@@ -78,7 +73,7 @@ KINDS = (
     Kind("pod evicted", _S, _FREE, CROWD_SECONDS),
     Kind("pod evicted for its disk", _S, _NEW, DISK_SECONDS, weight=1, short=False),
     Kind("relay killed", _S, _RELAY, weight=6),
-    Kind("relay hung", _S, _RELAY, HUNG_SECONDS, weight=2, lie=HUNG_LIE),
+    Kind("relay hung", _S, _RELAY, HUNG_SECONDS, weight=2),
     Kind("launcher connection cut", _S, Effect.RECONNECTED, weight=8),
     Kind("network of the pod cut", _S, Effect.UNTOUCHED),
     Kind("image removed", _S, _NEW, IMAGE_SECONDS, weight=2),

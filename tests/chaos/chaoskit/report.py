@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from chaoskit.calls import Judgement
-from chaoskit.kinds import BY_NAME
 from chaoskit.truth import LONGEST_LIE, Told
 
 SHOWN = 40
@@ -77,18 +76,13 @@ def failures(found: Findings) -> list[str]:
             said.append(f"{what}: Ready after {recovery.seconds:.1f} s, bound {recovery.bound:.0f} s")
         said += [f"{what}: {text}" for text in recovery.complaints]
     for told in found.lies:
-        if told.seconds > lie_limit(told.during) * found.slowness:
+        if told.seconds > LONGEST_LIE * found.slowness:
             said.append(
                 f"{told.server}: {told.lie} for {told.seconds:.1f} s after '{told.during}' ({told.note})"
             )
     if found.sessions_lost:
         said.append(f"{found.sessions_lost} times a client's session was gone")
     return said + _memory(found.memory)
-
-
-def lie_limit(kind: str) -> float:
-    """Seconds for which a status may be wrong after a fault of this kind."""
-    return BY_NAME[kind].lie if kind in BY_NAME else LONGEST_LIE
 
 
 def slowness(pod_start: float) -> float:

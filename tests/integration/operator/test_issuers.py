@@ -1,6 +1,6 @@
 """What a token issuer publishes is read from a real one, over TLS, and nothing else is."""
 
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import ssl
@@ -33,8 +33,8 @@ def certificate(folder: Path) -> Path:
     """A certificate for 127.0.0.1 that signs itself, with its key, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "issuer")])
-    now = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
+    now = dt.datetime.now(dt.UTC)
+    day = dt.timedelta(days=1)
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     made = (
         x509.CertificateBuilder(
@@ -119,7 +119,7 @@ async def test_what_is_no_document_is_told_without_what_is_there(
 
 async def test_neither_plain_http_nor_an_unknown_certificate_is_believed(issuer: tuple[str, str]) -> None:
     issuers = Issuers()
-    with pytest.raises(IssuerError, match="does not answer.*certificate"):
+    with pytest.raises(IssuerError, match=r"does not answer.*certificate"):
         await issuers.document(f"{issuer[0]}/keys")
     with pytest.raises(IssuerError, match="not https"):
         await issuers.document(issuer[0].replace("https", "http"))

@@ -17,12 +17,14 @@ async def make_pod(tmp_path: Path) -> AsyncIterator[MakePod]:
         pytest.fail("the launcher is missing: run `make launcher`")
     pods: list[Pod] = []
 
-    async def make(mode: str = "answer", *, relay: str = "inside", **settings: Any) -> Pod:
+    async def make(
+        mode: str = "answer", *, command: list[str] | None = None, relay: str = "inside", **settings: Any
+    ) -> Pod:
         directory = tmp_path / f"pod{len(pods)}"
         directory.mkdir()
         pod = Pod(directory, **settings)
         pods.append(pod)
-        pod.launch(mode)
+        pod.launch(mode, command=command)
         await (pod.relay() if relay == "inside" else pod.spawn_relay())
         return pod
 

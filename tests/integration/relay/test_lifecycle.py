@@ -1,5 +1,6 @@
 import asyncio
 import json
+import shlex
 import signal
 import sys
 import time
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_relay_api.status import RelayStatus
+from mcp_sidecar.session import progress
 from relaykit.client import body
-from relaykit.pod import ADMIN, Pod, kill_process
+from relaykit.pod import ADMIN, SCRIPTED, Pod, kill_process
 
 
 async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
@@ -160,6 +162,26 @@ async def test_a_silent_server_stays_connecting_and_the_overdue_start_is_reporte
         "StartupTimeout",
     )
     assert (await pod.status(status.revision, 0.3)).revision == status.revision
+
+
+async def test_a_slow_start_tells_what_it_wrote_to_stderr_last_until_it_is_over(
+    make_pod: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(progress, "FIRST_SECONDS", 0.05)
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.05)
+    monkeypatch.setenv("DEPLOY_KEY", "sesame-open")
+    gate = tmp_path / "downloaded"
+    script = f"echo Downloading with sesame-open >&2; until [ -e {gate} ]; do sleep 0.05; done; exec "
+    server = shlex.join([sys.executable, str(SCRIPTED), "answer"])
+    pod = await make_pod(command=["sh", "-c", script + server])
+    status = await pod.status()
+    async with asyncio.timeout(10):
+        while not status.progress:
+            status = await pod.status(status.revision, 5)
+    assert (status.state, status.progress) == ("Connecting", "Downloading with ***")
+    assert (await pod.status(status.revision, 0.3)).revision == status.revision
+    gate.touch()
+    assert (await pod.until("Connected")).progress == ""
 
 
 async def test_calls_wait_for_the_handshake_but_not_for_ever(

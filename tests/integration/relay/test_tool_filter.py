@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcp_sidecar.core.overrides import Override
 from relaykit.client import Client, body
 from relaykit.pod import Pod
 
@@ -81,3 +82,41 @@ async def test_an_added_tool_that_is_kept_out_does_not_show(make_pod: Any) -> No
     listed = json.loads((await client.post(body("tools/list", 2))).content)
     assert [tool for tool in listed["result"]["tools"] if tool["name"].startswith("extra")] == []
     assert (await pod.status()).tool_count == before
+
+
+@pytest.mark.parametrize("server", ["answer", "stateless"])
+async def test_clients_of_both_eras_know_a_tool_by_what_the_resource_calls_it(
+    make_pod: Any, server: str
+) -> None:
+    overrides = (Override("echo", rename="say", title="Say it"), Override("stats", description="Figures"))
+    pod = await make_pod(server, tools_allow=("echo", "stats"), tools_overrides=overrides)
+    await pod.until("Connected")
+    client = await pod.connected()
+    listed = json.loads((await client.post(body("tools/list", 1))).content)["result"]["tools"]
+    modern = (await stateless(pod, "tools/list"))["result"]["tools"]
+    assert listed == modern
+    assert [(tool["name"], tool.get("title")) for tool in listed if tool["name"] != "stats"] == [
+        ("say", "Say it")
+    ]
+    status = await pod.status()
+    assert [(tool.name, tool.title) for tool in status.tools if tool.name == "say"] == [("say", "Say it")]
+    said = (await client.call("say", 5, text="hello"))["result"]["content"][0]["text"]
+    assert "hello" in said
+    assert "result" in await stateless(pod, "tools/call", name="say", arguments={"text": "x"})
+    unknown = {"code": -32602, "message": "Unknown tool: echo"}
+    assert (await client.call("echo", 6, text="x"))["error"] == unknown
+    assert (await stateless(pod, "tools/call", name="echo", arguments={}))["error"] == unknown
+
+
+async def test_overrides_that_do_not_fit_are_told_and_clients_are_served(make_pod: Any) -> None:
+    overrides = (Override("echo", rename="stats"), Override("absent", title="x"))
+    pod = await make_pod(tools_overrides=overrides)
+    await pod.until("Connected")
+    client = await pod.connected()
+    assert (await client.call("stats", 1, text="echoed"))["result"]["content"][0]["text"] == '"echoed"'
+    status = await pod.status()
+    assert status.error is not None
+    assert (status.error.phase, status.error.reason) == ("ListTools", "ToolOverridesUnmatched")
+    assert "'stats'" in status.error.message
+    assert "'absent'" in status.error.message
+    assert [tool.name for tool in status.tools].count("stats") == 1

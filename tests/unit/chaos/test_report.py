@@ -75,13 +75,6 @@ def test_the_document_is_plain_json() -> None:
     assert document["lies"][0]["lie"] == Lie.FALSE_READY.value
 
 
-def test_a_hung_relay_may_be_told_later_than_other_faults() -> None:
-    late = replace(LIE, seconds=2.5)
-    assert report.failures(findings(lies=[replace(late, during="relay hung")])) == []
-    assert len(report.failures(findings(lies=[replace(late, during="relay killed")]))) == 1
-    assert len(report.failures(findings(lies=[replace(late, seconds=3.5, during="relay hung")]))) == 1
-
-
 @pytest.mark.parametrize(("pod_start", "factor"), [(1.0, 1.0), (5.0, 1.0), (10.0, 2.0)])
 def test_a_machine_that_starts_pods_slowly_is_given_more_time_and_the_report_says_so(
     pod_start: float, factor: float

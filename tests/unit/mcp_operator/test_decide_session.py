@@ -27,6 +27,15 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
         None,
     ),
     (
+        "what a process that starts writes to stderr is no reason to do anything",
+        lambda w: {
+            "pods": (w.pod(ready=False, server=w.running(30)),),
+            "relay": w.connecting(30, progress="Downloading numpy (15.2MiB)"),
+        },
+        "cold-start: Wait -> Connecting (Initializing) again=12:01:30",
+        None,
+    ),
+    (
         "an operator that starts leaves the status alone until it has heard the relay",
         lambda w: {"relay": RelayView(), "status": w.status(phase="Connected", pod_uid="pod-1")},
         "not-heard-again-yet: None -> Connected (NotObserved)",

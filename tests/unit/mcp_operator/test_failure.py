@@ -9,6 +9,7 @@ from mcp_operator.core import failure, status, text
 from mcp_operator.core.api import ErrorPhase, Reason
 from mcp_operator.core.decide import decide
 from mcp_operator.core.observation import RelayView
+from mcp_operator.core.plan import Plan
 
 PROCESS, START = ErrorPhase.PROCESS, ErrorPhase.PROCESS_START
 
@@ -255,3 +256,15 @@ def test_a_start_that_takes_too_long_is_told_once_and_with_the_command_to_read_o
     assert found.message.startswith(
         f"the server did not answer `initialize` within 120 s{detail}: does it speak MCP on stdout? "
     )
+
+
+def test_what_a_slow_start_wrote_last_is_told_while_it_lasts_and_when_it_took_too_long(world: Any) -> None:
+    def plan(seconds: int) -> Plan:
+        telling = world.connecting(seconds, progress="Downloading numpy\x1b")
+        return decide(world.seen(pods=(world.pod(server=world.running(seconds)),), relay=telling))
+
+    early, late = plan(30), plan(121)
+    assert early.message.endswith("its answer to `initialize` is awaited; it says: Downloading numpy\ufffd")
+    assert early.failure is None
+    assert late.failure is not None
+    assert late.failure.stderr_tail == "Downloading numpy\ufffd"

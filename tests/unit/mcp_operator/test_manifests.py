@@ -107,6 +107,9 @@ def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are(
     assert json.loads(told["MCP_RELAY_TOOLS_ALLOW"]) == ["a*"]
     assert json.loads(told["MCP_RELAY_TOOLS_DENY"]) == ["b", "c"]
     assert [item for item in relay()["env"] if "TOOLS" in item["name"]] == []
+    overrides = [{"name": "a", "rename": "b"}, {"name": "c", "title": "C", "description": ""}]
+    told = {item["name"]: item["value"] for item in relay(tools={"overrides": overrides})["env"]}
+    assert json.loads(told["MCP_RELAY_TOOLS_OVERRIDES"]) == overrides
 
 
 def test_the_default_image_is_the_runtime_and_the_users_wins() -> None:
@@ -162,6 +165,21 @@ def test_the_users_volumes_come_along_and_their_mounts_replace_ours() -> None:
     assert mounts(made["spec"]["containers"][0]) == {
         "/bridge": "bridge", volumes.TMP_DIR: "tmp", "/home/mcp/": "data",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cache", "volume"), [({"claimName": "packages"}, "package-cache"), ({"volumeName": "mine"}, "mine")]
+)
+def test_downloads_are_kept_on_the_volume_that_is_named(cache: Json, volume: str) -> None:
+    made = built(volumes=[{"name": "mine", "emptyDir": {}}], cache=cache)
+    container = made["spec"]["containers"][0]
+    assert mounts(container)["/cache"] == volume
+    claims = {item["name"]: item.get("persistentVolumeClaim") for item in made["spec"]["volumes"]}
+    assert claims.get("package-cache") == ({"claimName": "packages"} if "claimName" in cache else None)
+    found = {item["name"]: item["value"] for item in container["env"]}
+    assert (found["npm_config_cache"], found["UV_CACHE_DIR"]) == ("/cache/npm", "/cache/uv")
+    assert (found["HOME"], found["npm_config_prefer_offline"]) == ("/home/mcp", "true")
+    assert "npm_config_prefer_offline" in environment.plain_names(spec(cache=cache))
 
 
 def test_tools_find_writable_places_and_the_users_variables_win() -> None:

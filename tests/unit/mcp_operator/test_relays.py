@@ -195,7 +195,7 @@ async def test_an_answer_that_is_no_report_is_told_apart_from_silence(
     fake.answer = answer
     async with Relay(endpoint) as client:
         with pytest.raises(UnreadableError, match=message):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
 
 
 async def test_a_refusal_is_no_answer(relay: tuple[FakeRelay, Endpoint]) -> None:
@@ -203,7 +203,7 @@ async def test_a_refusal_is_no_answer(relay: tuple[FakeRelay, Endpoint]) -> None
     fake.answer = lambda: web.Response(status=401)
     async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError, match="HTTP 401"):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
 
 
 async def test_a_report_that_cannot_be_read_is_no_failure_to_answer_and_its_end_is_noticed(
@@ -223,7 +223,12 @@ async def test_a_report_that_cannot_be_read_is_no_failure_to_answer_and_its_end_
     await watches.close()
 
 
-async def test_a_relay_that_hangs_is_told_as_soon_as_its_answer_is_overdue(
+async def never(_: web.Request) -> web.StreamResponse:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def test_a_relay_that_hangs_is_told_once_a_second_question_stayed_unanswered(
     relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_operator.adapters.relay.OVERDUE_SECONDS", 0.1)
@@ -232,16 +237,52 @@ async def test_a_relay_that_hangs_is_told_as_soon_as_its_answer_is_overdue(
     watches = RelayWatches(woken, wait=0.1, spacing=5)
     watches.follow(KEY, "pod", endpoint)
     await woken.until(lambda: watches.view(KEY, "pod").status is not None)
+    fake.handler = never
+    await fake.change()
     await woken.until(lambda: watches.view(KEY, "pod").failures == 1)
-    assert len(fake.asked) == 2
     assert watches.view(KEY, "pod").message == "no sign of life for 0.2 s"
+    await watches.close()
+
+
+async def test_a_sign_of_life_that_is_late_is_no_failure_if_the_relay_answers_when_asked_again(
+    relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_operator.adapters.relay.OVERDUE_SECONDS", 0.1)
+    monkeypatch.setattr("mcp_operator.adapters.relay.ALIVE_SECONDS", 5)
+    fake, endpoint = relay  # which gives no signs of life at all
+    async with Relay(endpoint) as client:
+        known = await client.status(None, 20, 0.05)
+        assert await client.status(known, 20, 0.05) == known
+    assert [bool(query) for query in fake.asked] == [False, True, False]
+
+
+async def test_many_relays_together_give_no_more_signs_of_life_a_second_than_few(
+    relay: tuple[FakeRelay, Endpoint],
+) -> None:
+    fake, endpoint = relay
+    beats: list[str] = []
+    all_ask = asyncio.Event()
+
+    async def held(request: web.Request) -> web.StreamResponse:
+        if "beat" not in request.query:
+            return web.json_response(fake.document)
+        beats.append(request.query["beat"])
+        if len(beats) == 200:
+            all_ask.set()
+        return await never(request)
+
+    fake.handler = held
+    watches = RelayWatches(lambda _: None, wait=30, spacing=5)
+    for number in range(200):
+        watches.follow(("default", f"s{number}"), "pod", endpoint)
+    await asyncio.wait_for(all_ask.wait(), 20)
+    assert set(beats) == {"0.4"}
     await watches.close()
 
 
 async def test_a_relay_that_gives_signs_of_life_may_take_its_time_and_one_that_falls_silent_hangs(
     relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_operator.adapters.relay.BEAT_SECONDS", 0.05)
     monkeypatch.setattr("mcp_operator.adapters.relay.OVERDUE_SECONDS", 0.5)
     fake, endpoint = relay
     beats = 30
@@ -262,12 +303,12 @@ async def test_a_relay_that_gives_signs_of_life_may_take_its_time_and_one_that_f
         return answer
 
     async with Relay(endpoint) as client:
-        known = await client.status(None, 20)
+        known = await client.status(None, 20, 0.05)
         fake.handler = beating
-        assert await client.status(known, 20) == known
+        assert await client.status(known, 20, 0.05) == known
         started = time.monotonic()
         with pytest.raises(UnreachableError, match=r"no sign of life for 0\.55 s") as raised:
-            await client.status(known, 20)
+            await client.status(known, 20, 0.05)
         assert raised.value.silent
         assert time.monotonic() - started < 5
 
@@ -301,7 +342,7 @@ async def test_a_report_beyond_its_bounds_is_none_and_the_field_is_named(
     fake.document |= change
     async with Relay(endpoint) as client:
         with pytest.raises(UnreadableError, match=named):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
@@ -313,7 +354,7 @@ async def test_a_time_that_is_no_number_makes_no_report(
     fake.answer = lambda: web.Response(text=text)
     async with Relay(endpoint) as client:
         with pytest.raises(UnreadableError, match="since"):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
 
 
 async def test_an_answer_without_end_is_read_no_further_than_the_limit(
@@ -333,7 +374,7 @@ async def test_an_answer_without_end_is_read_no_further_than_the_limit(
     fake.handler = endless
     async with Relay(endpoint) as client:
         with pytest.raises(UnreadableError, match="more than 4194304 bytes"):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
     assert sent < 3 * MAX_DOCUMENT
 
 
@@ -353,7 +394,7 @@ async def test_an_answer_that_trickles_is_given_up(
     fake.handler = trickle
     async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError):
-            await asyncio.wait_for(client.status(None, 1), 5)
+            await asyncio.wait_for(client.status(None, 1, 1), 5)
 
 
 async def test_a_small_answer_that_would_grow_is_not_unpacked(relay: tuple[FakeRelay, Endpoint]) -> None:
@@ -362,7 +403,7 @@ async def test_a_small_answer_that_would_grow_is_not_unpacked(relay: tuple[FakeR
     fake.answer = lambda: web.Response(body=packed, headers={"Content-Encoding": "gzip"})
     async with Relay(endpoint) as client:
         with pytest.raises(UnreadableError, match="JSON"):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
     assert fake.encodings == {"identity"}
 
 
@@ -370,7 +411,7 @@ async def test_a_relay_that_is_not_there_is_unreachable(unused_tcp_port: int) ->
     endpoint = Endpoint("127.0.0.1", "admin", unused_tcp_port)
     async with Relay(endpoint) as client:
         with pytest.raises(UnreachableError):
-            await client.status(None, 1)
+            await client.status(None, 1, 1)
         with pytest.raises(UnreachableError):
             await client.reconnect()
 

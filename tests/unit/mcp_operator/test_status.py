@@ -337,6 +337,14 @@ def test_a_tool_list_that_cannot_be_read_is_told_while_clients_are_served(world:
     assert "error" not in written(again)
 
 
+def test_overrides_that_do_not_fit_are_told_while_clients_are_served(world: Any) -> None:
+    error = {"phase": "ListTools", "reason": "ToolOverridesUnmatched", "message": "spec.tools.overrides: 'x'"}
+    document = written(world.seen(relay=RelayView(world.report(error=error))))
+    assert short(document)["Verified"] == "True/ToolOverridesUnmatched"
+    assert short(document)["Ready"] == "True/Connected"
+    assert document["error"]["message"] == "spec.tools.overrides: 'x'"
+
+
 COUNTED = ServerError(
     phase=ErrorPhase.PROCESS, reason="ProcessExited", message="it exited", time=NOW - timedelta(seconds=9)
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcp_operator.adapters.errors import OutageError
 from mcp_operator.handlers.workqueue import CAP_SECONDS, WorkQueue
 
 KEY = ("default", "time")
@@ -47,6 +48,7 @@ class Work:
     def __init__(self, concurrency: int = 4) -> None:
         self.runs: list[tuple[float, tuple[str, str]]] = []
         self.fails = 0
+        self.error: Exception = ConnectionError("a webhook is away")
         self.again: list[float] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -65,7 +67,7 @@ class Work:
             self.active -= 1
         if self.fails:
             self.fails -= 1
-            raise ConnectionError("the API server is away")
+            raise self.error
         return self.again.pop(0) if self.again else None
 
     def times(self) -> list[float]:
@@ -176,6 +178,18 @@ def test_failures_are_repeated_after_growing_delays_with_a_cap(run: Run) -> None
             CAP_SECONDS,
         ]
         assert len(work.runs) == 13
+
+    run(scenario())
+
+
+def test_after_an_outage_of_the_api_server_work_goes_on_within_a_second_however_long_it_was(run: Run) -> None:
+    async def scenario() -> None:
+        work = Work()
+        work.error, work.fails = OutageError("refused"), 100
+        work.queue.wake(KEY)
+        await asyncio.sleep(200)
+        assert work.failures == [0.25, 0.5, *[1.0] * 98]
+        assert len(work.runs) == 101
 
     run(scenario())
 

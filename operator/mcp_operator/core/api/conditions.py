@@ -34,7 +34,7 @@ class ConditionType(StrEnum):
     """The pod is up: its server process and its relay run."""
     VERIFIED = "Verified"
     """The MCP session with the process is initialised now and its tools are listed, or were asked for in
-    vain (reason ListToolsFailed)."""
+    vain (reason ListToolsFailed), or not all overrides fit (reason ToolOverridesUnmatched)."""
     READY = "Ready"
     """The summary: clients are served now. Available and Verified are True then; Accepted may be False,
     since a running server is not stopped for it. `kubectl wait --for=condition=Ready` reads this one."""
@@ -143,6 +143,9 @@ class Reason(StrEnum):
     """The server answered `initialize` with an error or with something unusable."""
     LIST_TOOLS_FAILED = "ListToolsFailed"
     """The session is initialised but the server does not list its tools. Clients are served all the same."""
+    TOOL_OVERRIDES_UNMATCHED = "ToolOverridesUnmatched"
+    """The session is initialised and clients are served, but an entry of `spec.tools.overrides` names no tool
+    of the server that clients may see, or gives a tool the name of another one, which is then hidden."""
     TRANSPORT_DROPPED = "TransportDropped"
     """The connection between relay and process broke while the process runs."""
     RELAY_UNREACHABLE = "RelayUnreachable"

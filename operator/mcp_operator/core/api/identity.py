@@ -17,7 +17,7 @@ OWN_PREFIX: Final = f"{GROUP}/"
 RECOMMENDED_PREFIX: Final = "app.kubernetes.io/"
 
 # Volumes that every pod has; a resource must not name its own so.
-RESERVED_VOLUMES: Final = ("bridge", "state", "secrets", "home", "tmp")
+RESERVED_VOLUMES: Final = ("bridge", "state", "secrets", "home", "tmp", "package-cache")
 
 # Annotation on an MCPServer; any new value restarts the server and resets its retries.
 RESTART_ANNOTATION: Final = f"{GROUP}/restartedAt"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api import identity
+from mcp_operator.core.api.cache import CACHE_RULES, Cache
 from mcp_operator.core.api.conditions import (
     AuthType,
     ClientCapability,
@@ -231,14 +232,59 @@ class Auth(Model):
 Glob = Annotated[str, Field(min_length=1, max_length=256)]
 
 
+ToolName = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class ToolOverride(Model):
+    """One tool under another name, title or description."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "has(self.rename) || has(self.title) || has(self.description)",
+                "spec.tools.overrides: an entry changes nothing: add rename, title or description",
+            )
+        )
+    )
+
+    name: ToolName
+    """The server's name of the tool. Required."""
+    rename: ToolName | None = None
+    """Name by which clients see and call it; the server's name is then unknown to them. Default: the
+    server's."""
+    title: Annotated[str, Field(max_length=256)] | None = None
+    """Its name for people. Default: the server's."""
+    description: Annotated[str, Field(max_length=8192)] | None = None
+    """What models are told of it. Default: the server's."""
+
+
 class Tools(Model):
-    """Which of the server's tools clients may see and call."""
+    """Which of the server's tools clients may see and call, and as what."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                (
+                    "!has(self.overrides) || self.overrides.all(o, self.overrides.exists_one(p, "
+                    "(has(p.rename) ? p.rename : p.name) == (has(o.rename) ? o.rename : o.name)))"
+                ),
+                "spec.tools.overrides: two entries give the same name to two tools: choose another rename",
+            )
+        )
+    )
 
     allow: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
-    """Names, or globs with `*`, `?` and `[ab]`, of the tools that clients may see and call; case matters.
-    Default, and with an empty list: all."""
+    """The server's names, or globs with `*`, `?` and `[ab]`, of the tools that clients may see and call; case
+    matters. Default, and with an empty list: all."""
     deny: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
     """Names or globs of tools that they may not, whatever `allow` says. Default: none."""
+    overrides: Annotated[
+        tuple[ToolOverride, ...], Field(max_length=128, json_schema_extra=map_of("name"))
+    ] = ()
+    """Tools that clients know under another name, title or description; all else of them passes unchanged.
+    `allow` and `deny` go by the server's names. An entry without a tool, and a new name that another tool of
+    the server has, are told in condition Verified (reason ToolOverridesUnmatched). Default: none. At most
+    128."""
 
 
 class Network(Model):
@@ -273,6 +319,7 @@ class MCPServerSpec(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             (_MOUNTS_KNOWN, _MOUNT_UNKNOWN),
+            *CACHE_RULES,
         )
     )
 
@@ -333,7 +380,8 @@ class MCPServerSpec(Model):
             ),
         ),
     ] = ()
-    """More volumes for the pod. The names bridge, state, secrets, home and tmp are taken. Default: none."""
+    """More volumes for the pod. The names bridge, state, secrets, home, tmp and package-cache are
+    taken. Default: none."""
     volume_mounts: Annotated[
         tuple[Opaque, ...],
         core(
@@ -350,6 +398,10 @@ class MCPServerSpec(Model):
     ] = ()
     """Where the volumes stand in the server's container; /bridge is taken. Default: none beside a writable
     home and /tmp."""
+    cache: Cache | None = None
+    """A volume, mounted at /cache, on which npm, uv, pip and what follows XDG_CACHE_HOME keep what they
+    downloaded: the next start needs no download, and packages without a pinned version stay as they are
+    there. Servers that share one can change each other's programs. Default: none; each pod downloads anew."""
     service_account_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
     """ServiceAccount of the pod; its token is not mounted. Default: the namespace's `default`."""
     runtime_class_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
@@ -384,7 +436,8 @@ class MCPServerSpec(Model):
     auth: Auth = Auth()
     """Who may use the server. Default: who has the bearer token."""
     tools: Tools = Tools()
-    """Which tools clients may see and call, also by a name that no list showed. Default: all."""
+    """Which tools clients may see and call, also by a name that no list showed, and as what. Default: all, as
+    the server has them."""
     network: Network = Network()
     """Who may reach the pod, and whom it may reach: a NetworkPolicy, which holds only where the cluster's
     network plugin enforces it. A change needs no new pod. Default: from its namespace, to public

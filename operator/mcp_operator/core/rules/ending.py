@@ -13,7 +13,7 @@ from mcp_operator.core.observation import PodFacts
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.row import Case, Row, fail
 from mcp_relay_api import paths
-from mcp_relay_api.status import RelayError, RelayState, RelayStatus
+from mcp_relay_api.status import MAX_PROGRESS, RelayError, RelayState, RelayStatus
 
 # Reason in the relay's report of a process that runs on but cannot be used -> reason and message.
 _CLOSED: Final = {
@@ -146,7 +146,9 @@ def _too_late(case: Case, told: RelayStatus | None) -> Failure:
         f"the server did not answer `initialize` within {seconds} s{detail}: does it speak MCP on stdout? "
         "A slow start needs a larger spec.session.startupTimeoutSeconds"
     )
-    return failure.failure(ErrorPhase.INITIALIZE, Reason.STARTUP_TIMEOUT, message, case.now)
+    found = failure.failure(ErrorPhase.INITIALIZE, Reason.STARTUP_TIMEOUT, message, case.now)
+    said = text.line(told.progress, MAX_PROGRESS) if told is not None else ""
+    return replace(found, stderr_tail=said or None)
 
 
 def _noise(case: Case, error: RelayError) -> str:

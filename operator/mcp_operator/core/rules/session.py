@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mcp_operator.core import backoff, failure, keys, relay, times
+from mcp_operator.core import backoff, failure, keys, relay, text, times
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
@@ -11,7 +11,7 @@ from mcp_operator.core.observation import contradicted
 from mcp_operator.core.plan import Plan
 from mcp_operator.core.rules.ending import startup_deadline, unreadable
 from mcp_operator.core.rules.row import Case, Row, earliest, left_overs
-from mcp_relay_api.status import RelayState, RelayStatus
+from mcp_relay_api.status import MAX_PROGRESS, RelayState, RelayStatus
 
 POLL_SECONDS = 5
 UNREACHABLE_LIMIT = 3
@@ -36,6 +36,8 @@ def _cold_start(case: Case) -> Plan | None:
     if told is None and case.seen.relay.failures >= (1 if case.seen.served_before else UNREACHABLE_LIMIT):
         return None
     message = "the server process runs; its answer to `initialize` is awaited"
+    if told is not None and told.progress:
+        message += f"; it says: {text.line(told.progress, MAX_PROGRESS)}"
     plan = _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)
     return replace(plan, look_again=startup_deadline(case))
 

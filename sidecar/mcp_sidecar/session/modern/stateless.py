@@ -51,7 +51,7 @@ class Stateless:
         if not methods.may_request(frame.method, self._shared.capabilities, self._shared.revision):
             text = f"Method not found: the server does not offer {frame.method!r}"
             raise RefusedError(frames.METHOD_NOT_FOUND, text, status=404)
-        self._shared.check_tool(frame)
+        frame = self._shared.admitted(frame)
         if frame.method == "tools/call":
             params = self._shared.tool_params.get(str(frame.params.get("name")), ())
             headers.check(params, frame.params.get("arguments"), given)
