@@ -27,11 +27,12 @@ def part(data: bytes | Json) -> str:
 
 
 class Issuer:
-    """Signs with the key of `kid`; keys are made with `add` and withdrawn with `remove`."""
+    """Signs with the key of `kid`, or with its first one; `add` makes keys, `remove` withdraws them."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: str = "first", issuer: str = ISSUER, audience: str = AUDIENCE) -> None:
+        self.first, self.issuer, self.audience = first, issuer, audience
         self.keys: dict[str, Private] = {}
-        self.add("first")
+        self.add(first)
 
     def add(self, kid: str, kind: str = "RS256") -> Private:
         made: Private
@@ -51,34 +52,34 @@ class Issuer:
         """The public key as a JWK."""
         kinds = {rsa.RSAPrivateKey: "RS256", ec.EllipticCurvePrivateKey: "ES256"}
         algorithm = next((name for kind, name in kinds.items() if isinstance(self.keys[kid], kind)), "EdDSA")
-        public = self.keys[kid].public_key()
-        text = jwt.get_algorithm_by_name(algorithm).to_jwk(public)
+        text = jwt.get_algorithm_by_name(algorithm).to_jwk(self.public(kid))
         return {**json.loads(text), "kid": kid, "use": "sig"}
 
     def jwks(self) -> bytes:
         return json.dumps({"keys": [self.jwk(kid) for kid in self.keys]}).encode()
 
-    def pem(self, kid: str) -> bytes:
-        """The public key in PEM, which everybody can have."""
-        form = serialization.PublicFormat.SubjectPublicKeyInfo
-        return self.keys[kid].public_key().public_bytes(serialization.Encoding.PEM, form)
+    def public(self, kid: str) -> Any:
+        """The public key, which everybody can have."""
+        return self.keys[kid].public_key()
 
     def claims(self, subject: str = "alice", **changes: Any) -> Json:
         """Good claims for the next minute; a changed one that is None is left out."""
         now = time.time()
-        made = {"iss": ISSUER, "aud": AUDIENCE, "sub": subject, "iat": now, "nbf": now, "exp": now + 60}
+        made: Json = {"iss": self.issuer, "aud": self.audience, "sub": subject}
+        made |= {"iat": now, "nbf": now, "exp": now + 60}
         return {name: value for name, value in (made | changes).items() if value is not None}
 
     def token(
         self,
         subject: str = "alice",
         *,
-        kid: str = "first",
+        kid: str = "",
         algorithm: str = "RS256",
         header: Json | None = None,
         **changes: Any,
     ) -> str:
         """A token that is good unless something is changed."""
+        kid = kid or self.first
         top = {"kid": kid, **(header or {})}
         return jwt.encode(self.claims(subject, **changes), self.keys[kid], algorithm, headers=top)
 
@@ -88,21 +89,24 @@ class Issuer:
 
     def signed_text(self, text: bytes) -> str:
         """A well signed token with this text in the place of claims."""
-        return PyJWS().encode(text, self.keys["first"], "RS256", headers={"kid": "first"})
+        return PyJWS().encode(text, self.keys[self.first], "RS256", headers={"kid": self.first})
 
     def unsigned(self, **header: Any) -> str:
         """A token with good claims and no signature."""
-        return f"{part({'typ': 'JWT', 'kid': 'first', **header})}.{part(self.claims())}."
+        return f"{part({'typ': 'JWT', 'kid': self.first, **header})}.{part(self.claims())}."
 
     def confused(self, algorithm: str = "HS256") -> str:
         """A token signed with the public key as if that were a shared secret."""
-        text = f"{part({'typ': 'JWT', 'alg': algorithm, 'kid': 'first'})}.{part(self.claims())}"
-        return f"{text}.{part(hmac.digest(self.pem('first'), text.encode(), hashlib.sha256))}"
+        text = f"{part({'typ': 'JWT', 'alg': algorithm, 'kid': self.first})}.{part(self.claims())}"
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        pem = self.public(self.first).public_bytes(serialization.Encoding.PEM, form)
+        return f"{text}.{part(hmac.digest(pem, text.encode(), hashlib.sha256))}"
 
 
 def bad_tokens(issuer: Issuer) -> dict[str, str]:
     """Tokens that open nothing where `issuer` is trusted."""
-    now, foreign, good = time.time(), Issuer(), issuer.token()
+    now, good = time.time(), issuer.token()
+    foreign = Issuer(issuer.first, issuer.issuer, issuer.audience)
     top, claims, signature = good.split(".")
     elsewhere = {"jku": "https://evil.example/keys", "x5u": "https://evil.example/cert"}
     return {
@@ -115,7 +119,7 @@ def bad_tokens(issuer: Issuer) -> dict[str, str]:
         "key confusion, said to be asymmetric": issuer.confused("RS256"),
         "algorithm of another kind of key": issuer.confused("ES256"),
         "another issuer": issuer.token(iss="https://other.example"),
-        "issuer with a slash": issuer.token(iss=f"{ISSUER}/"),
+        "issuer with a slash": issuer.token(iss=f"{issuer.issuer}/"),
         "no issuer": issuer.token(iss=None),
         "another audience": issuer.token(aud="https://other.example/mcp"),
         "other audiences": issuer.token(aud=["a", "b"]),
@@ -130,7 +134,7 @@ def bad_tokens(issuer: Issuer) -> dict[str, str]:
         "no key named": issuer.token(header={"kid": ""}),
         "key named by a number": issuer.unsigned(alg="RS256", kid=1) + signature,
         "key of another": foreign.token(),
-        "key of its own": foreign.token(header={"jwk": foreign.jwk("first")}),
+        "key of its own": foreign.token(header={"jwk": foreign.jwk(issuer.first)}),
         "keys elsewhere": foreign.token(header=elsewhere),
         "path as a key": issuer.token(header={"kid": "../../dev/null"}),
         "critical extension": issuer.unsigned(alg="RS256", crit=["exp"]) + signature,
