@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mcpsrv.core import plain
+
 # Of a pipe: wide enough that no table is cut.
 _PIPE_WIDTH: Final = 400
 
@@ -22,7 +24,7 @@ class Format(StrEnum):
 
 
 class Terminal:
-    """Both streams. Texts are printed as they are, without rich's markup, unless they come from here."""
+    """Both streams. No text steers the terminal, neither by rich's markup nor by control characters."""
 
     def __init__(self, form: Format = Format.TEXT) -> None:
         self.form = form
@@ -43,24 +45,24 @@ class Terminal:
 
     def json(self, value: Any) -> None:
         """One JSON document on stdout."""
-        self.out.file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        self.out.file.write(plain.in_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
         self.out.file.flush()
 
     def line(self, text: str = "", style: str = "") -> None:
         """One line of the result."""
-        self.out.print(escape(text), style=style or None, soft_wrap=True)
+        self.out.print(_safe(text), style=style or None, soft_wrap=True)
 
     def note(self, text: str, style: str = "") -> None:
         """One line for people, not part of the result."""
-        self.err.print(escape(text), style=style or None, soft_wrap=True)
+        self.err.print(_safe(text), style=style or None, soft_wrap=True)
 
     def warning(self, text: str) -> None:
         """Something that may matter."""
-        self.err.print(f"[yellow]![/yellow] {escape(text)}", soft_wrap=True)
+        self.err.print(f"[yellow]![/yellow] {_safe(text)}", soft_wrap=True)
 
     def error(self, text: str) -> None:
         """Why the command ends."""
-        self.err.print(f"[red]error:[/red] {escape(text)}", soft_wrap=True)
+        self.err.print(f"[red]error:[/red] {_safe(text)}", soft_wrap=True)
 
     def table(
         self, *heads: str, rows: Sequence[tuple[str, ...]], styles: dict[int, Callable[[str], str]]
@@ -86,8 +88,8 @@ class Terminal:
 
             yield tell
             return
-        with self.err.status(escape(text)) as status:
-            yield lambda news: status.update(escape(news))
+        with self.err.status(_safe(text)) as status:
+            yield lambda news: status.update(_safe(news))
 
 
 def _console(*, stderr: bool) -> Console:
@@ -97,9 +99,14 @@ def _console(*, stderr: bool) -> Console:
     return console
 
 
+def _safe(text: str) -> str:
+    return escape(plain.shown(text))
+
+
 def _styled(text: str, style: Callable[[str], str] | None) -> str:
     colour = style(text) if style else ""
-    return f"[{colour}]{escape(text)}[/{colour}]" if colour and text else escape(text)
+    safe = escape(plain.one_line(text))
+    return f"[{colour}]{safe}[/{colour}]" if colour and text else safe
 
 
 def phase_colour(phase: str) -> str:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -13,17 +12,25 @@ func (q *queue) takeChunk() []byte {
 		q.spare = slices.Delete(q.spare, n-1, n)
 		return chunk
 	}
+	if q.made >= spareChunks {
+		if chunk := q.slabs.take(); chunk != nil {
+			q.trimWanted = true
+			return chunk
+		}
+	}
+	q.made++
 	return make([]byte, 0, chunkBytes)
 }
 
 func (q *queue) giveChunk(chunk []byte) {
-	q.spare = append(q.spare, chunk[:0])
+	if !q.slabs.give(chunk) {
+		q.spare = append(q.spare, chunk[:0])
+	}
 }
 
 // release gives back the chunks that hold nothing but forgotten bytes. (slices.Delete also clears what it cuts off: a
 // reference left there would keep the memory.)
 func (q *queue) release() {
-	q.noteSize()
 	if q.acked == q.end {
 		// Nothing is held: start again at the head of a chunk, so that quiet traffic stays in one chunk.
 		for _, chunk := range q.chunks {
@@ -47,7 +54,6 @@ func (q *queue) release() {
 
 // trimTail gives back the chunks after end.
 func (q *queue) trimTail() {
-	q.noteSize()
 	for last := len(q.chunks) - 1; last >= 0; last-- {
 		start := q.base + int64(last)*chunkBytes
 		if start < q.end {
@@ -61,10 +67,6 @@ func (q *queue) trimTail() {
 		q.base = q.end
 		q.trim()
 	}
-}
-
-func (q *queue) noteSize() {
-	q.trimWanted = q.trimWanted || len(q.chunks) > 2*spareChunks
 }
 
 // trim gives memory back to the system some time after the queue was large: the server pays for it in the same limit.
@@ -81,9 +83,7 @@ func (q *queue) trim() {
 
 func (q *queue) trimNow() {
 	q.mu.Lock()
-	if n := len(q.spare); n > spareChunks {
-		q.spare = slices.Delete(q.spare, spareChunks, n)
-	}
-	q.mu.Unlock()
-	debug.FreeOSMemory()
+	defer q.mu.Unlock()
+	q.slabs.trim()
+	q.trimWanted = len(q.slabs) > 0 // some of it is in use: when the queue is empty again
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mcp_sidecar import log, service
 from mcp_sidecar.core import methods, naming, opening
+from mcp_sidecar.core.bucket import Limits
 from mcp_sidecar.settings import Settings
 from mcp_sidecar.web.server import listen
 
@@ -100,9 +101,29 @@ def _parser() -> argparse.ArgumentParser:
         help="declare to the server that it may ask clients for this; may be repeated (default: none)",
     )
     parser.add_argument(
+        "--calls-per-minute", type=_whole, default=0, metavar="N", help="limit of one client (default: none)"
+    )
+    parser.add_argument(
+        "--call-burst",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="calls that a client may make at once after a time of quiet (default: what 10 seconds bring)",
+    )
+    parser.add_argument(
+        "--concurrent-calls", type=_whole, default=0, metavar="N", help="limit of one client (default: none)"
+    )
+    parser.add_argument("--audit", action="store_true", help="write a line about every call to stdout")
+    parser.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS", help="the server's command"
     )
     return parser
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
 
 
 def find_launcher() -> str:
@@ -142,6 +163,8 @@ def _settings(options: argparse.Namespace, command: list[str], directory: Path, 
         max_message_bytes=options.max_message_bytes,
         http_sse=options.http_sse,
         protocol=options.protocol,
+        limits=Limits(options.calls_per_minute, options.call_burst, options.concurrent_calls),
+        audit=options.audit,
         client_capabilities=tuple(dict.fromkeys(options.client_capability)),
     )
 

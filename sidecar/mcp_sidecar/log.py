@@ -1,8 +1,9 @@
 """Structured log lines on stderr: one JSON object a line, one line per transition, never a secret."""
 
-import json
 import logging
 import time
+
+from mcp_sidecar.core import record as records
 
 _LOGGER = logging.getLogger("mcp_sidecar")
 
@@ -12,16 +13,21 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line of JSON."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
-            "time": f"{stamp}.{int(record.msecs):03d}Z",
+            "time": stamp(record.created),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
         line.update(getattr(record, "fields", {}))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return records.line(line)
+
+
+def stamp(seconds: float) -> str:
+    """A time since the epoch as RFC 3339 with milliseconds, in UTC."""
+    whole = int(seconds)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
 
 
 def configure() -> None:

@@ -26,6 +26,7 @@ COUNTERS = {
     "mcp_relay_sessions_ended": ("Client sessions that ended", "reason"),
     "mcp_relay_upstream_bytes": ("Bytes exchanged with the server process", "direction"),
     "mcp_relay_upstream_events": ("What happened to the session with the server process", "event"),
+    "mcp_relay_audit_lines": ("Lines of the audit log", "outcome"),
     "mcp_relay_client_bytes": ("Bytes exchanged with clients over HTTP", "direction"),
 }
 

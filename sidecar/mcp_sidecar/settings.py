@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, claims, methods, opening
+from mcp_sidecar.core.bucket import NONE, Limits
 from mcp_sidecar.core.claims import Rules
 from mcp_sidecar.core.overrides import Override
 
@@ -65,6 +66,10 @@ class Settings:
     """Globs of tool names that clients may see and call; (): all."""
     tools_deny: tuple[str, ...] = ()
     """Globs of tool names that they may not, whatever is allowed."""
+    limits: Limits = NONE
+    """What one client may do."""
+    audit: bool = False
+    """Write a line about every call to stdout."""
     tools_overrides: tuple[Override, ...] = ()
     """Tools that clients know under another name, title or description."""
 
@@ -107,6 +112,12 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         client_capabilities=_capabilities(environment),
         tools_allow=_globs(environment, paths.ENV_TOOLS_ALLOW),
         tools_deny=_globs(environment, paths.ENV_TOOLS_DENY),
+        limits=Limits(
+            per_minute=_limit(environment, paths.ENV_CALLS_PER_MINUTE),
+            burst=_limit(environment, paths.ENV_CALL_BURST),
+            concurrent=_limit(environment, paths.ENV_CONCURRENT_CALLS),
+        ),
+        audit=_choice(environment, paths.ENV_AUDIT, ("None", "Calls")) == "Calls",
         tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
 
@@ -195,6 +206,11 @@ def _number(environment: Mapping[str, str], name: str, default: float) -> float:
     if not 0 < value < 2**53:
         raise SettingsError(f"{name}={text!r} is not a number above 0")
     return value
+
+
+def _limit(environment: Mapping[str, str], name: str) -> int:
+    """A whole number above 0; 0 where nothing is set."""
+    return int(_number(environment, name, 1)) if environment.get(name) else 0
 
 
 def _secret(path: Path) -> bytes:

@@ -4,10 +4,8 @@ import asyncio
 import json
 import re
 import signal
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +14,16 @@ import pytest
 import yaml
 
 from clusterkit import kube as k
-from clusterkit import manifests
+from clusterkit import manifests, shelves
+from clusterkit.commandline import mcpsrv, start
 from clusterkit.servers import Servers, condition, status
 from mcpsrv.core import trial
+from mcpsrv.core.configuration import jsonc
 from mcpsrv.core.errors import ExitCode
 
 Json = dict[str, Any]
+PAT = f"ghp_{'0a1B' * 9}"
 SIX = Path(__file__).parents[1] / "unit" / "mcpsrv" / "six.jsonc"
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-async def start(*words: str) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
-    # A shell starts what runs in the background with SIGINT ignored, and that is inherited.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "mcpsrv", *words]
-    return await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
-
-
-async def mcpsrv(namespace: str, *words: str, stdin: str = "", within: float = 60) -> Done:
-    process = await start(*words, "-n", namespace)
-    try:
-        async with asyncio.timeout(within):
-            out, err = await process.communicate(stdin.encode())
-    finally:
-        if process.returncode is None:
-            process.kill()
-    return Done(process.returncode or 0, out.decode(), err.decode())
 
 
 async def left_of_tests(kube: k.Kube, namespace: str) -> list[str]:
@@ -267,18 +240,39 @@ async def ping(http: httpx.AsyncClient, url: str) -> httpx.Response:
     return await http.post(url, json=message, headers={"accept": "application/json, text/event-stream"})
 
 
+@pytest.fixture
+def desktop(tmp_path: Path) -> Iterator[Path]:
+    """A desktop's configuration of six servers, one of them an image of a registry, run by docker."""
+    config = jsonc.parse(SIX.read_text(), SIX.name)
+    del config["mcpServers"]["sequential_thinking"]
+    image = {"Entrypoint": ["python3", "/servers/raw.py"], "Cmd": ["--tools", "2"]}
+    with shelves.image(tmp_path, image) as name:
+        words = ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", name, "--tools", "3"]
+        env = {"GITHUB_PERSONAL_ACCESS_TOKEN": PAT}
+        config["mcpServers"]["github"] = {"command": "docker", "args": words, "env": env}
+        file = tmp_path / "claude_desktop_config.json"
+        file.write_text(json.dumps(config), encoding="utf-8")
+        yield file
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.serial
 async def test_a_desktops_six_servers_are_imported_applied_and_all_ready(
-    kube: k.Kube, fresh_namespace: str
+    kube: k.Kube, fresh_namespace: str, desktop: Path
 ) -> None:
-    words = ("import", str(SIX), "--apply", "--timeout", "330")
+    words = ("import", str(desktop), "--apply", "--timeout", "330")
     done = await mcpsrv(fresh_namespace, *words, within=360)
     assert done.code == ExitCode.OK, done.err
+    assert PAT not in done.out + done.err
     items = (await mcpsrv(fresh_namespace, "list", "-o", "json")).json()
     assert {item["name"]: item["ready"] for item in items} == dict.fromkeys(
-        ["time", "everything", "memory", "sequential-thinking", "filesystem", "fetch"], True
+        ["time", "everything", "memory", "github", "filesystem", "fetch"], True
     )
+    github = await kube.get(k.MCPSERVERS, fresh_namespace, "github")
+    assert PAT not in json.dumps(github)
+    assert "extra-2" in [tool["name"] for tool in status(github, "tools")]
+    names = await mcpsrv(fresh_namespace, "call", "github", "environment")
+    assert "GITHUB_PERSONAL_ACCESS_TOKEN" in names.out
     path = "path=/Users/anna/Desktop"
     listed = await mcpsrv(fresh_namespace, "call", "filesystem", "list_directory", path)
     assert listed.code == ExitCode.OK, listed.err

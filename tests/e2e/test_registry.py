@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from clusterkit import kube as k
-from clusterkit import manifests, node
+from clusterkit import manifests, shelves
 from clusterkit.servers import Servers, has_error, status
-from devcluster import network
-from registrykit import server
-from registrykit.images import Shelf
 
 USER, PASSWORD = "reader", "let me in"
 # The same, as `htpasswd -B` writes it
@@ -23,18 +20,11 @@ BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 @pytest.fixture
 def guarded_image(tmp_path: Path) -> Iterator[str]:
     """An image that the node has, in a registry that only tells who knows the password."""
-    if node.is_kind():
-        pytest.skip("the registry is a process of the node, which a kind node cannot reach under one name")
-    address, _, port = network.REGISTRY.partition(":")
     (tmp_path / "users").write_text(USERS, encoding="utf-8")
     auth = {"htpasswd": {"realm": "shelf", "path": str(tmp_path / "users")}}
-    with server.running(tmp_path, int(port), auth, address) as host:
-        shelf = Shelf(f"http://{host}/v2/team/raw", {"Authorization": BASIC})
-        shelf.image("1", {"Entrypoint": ["python3"], "Cmd": ["/servers/raw.py"]})
-        name = f"{host}/team/raw:1"
-        node.tag_image(manifests.test_image(), name)
+    config = {"Entrypoint": ["python3"], "Cmd": ["/servers/raw.py"]}
+    with shelves.image(tmp_path, config, auth, BASIC) as name:
         yield name
-        node.remove_image(name)
 
 
 @pytest.mark.serial

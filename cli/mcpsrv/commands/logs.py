@@ -12,7 +12,7 @@ from mcp_operator.manifests import names
 from mcpsrv.cluster.access import Where
 from mcpsrv.cluster.kinds import PODS, SERVERS
 from mcpsrv.cluster.kube import Kube, connected
-from mcpsrv.core import state
+from mcpsrv.core import plain, state
 from mcpsrv.core.errors import CliError, ExitCode, NotFoundError, UsageError
 from mcpsrv.terminal import Terminal
 
@@ -83,14 +83,15 @@ def _kept(terminal: Terminal, server: Json) -> ExitCode:
             f"nothing is kept of an earlier run of {name}: its pod is gone and it did not fail"
         )
     terminal.note(f"the pod is gone; these are the last lines that it wrote before {error['time']}:")
-    sys.stdout.write(str(error["stderrTail"]).rstrip("\n") + "\n")
+    sys.stdout.write(plain.shown(str(error["stderrTail"]).rstrip("\n")) + "\n")
     return ExitCode.OK
 
 
 async def _copy(lines: AsyncIterator[bytes]) -> None:
     try:
         async for line in lines:
-            sys.stdout.buffer.write(line)
+            # A file gets what the server wrote, a terminal nothing that it would obey.
+            sys.stdout.buffer.write(plain.log_line(line) if sys.stdout.isatty() else line)
             sys.stdout.buffer.flush()
     except UsageError as error:
         # So the node says that the container has not started.

@@ -10,7 +10,7 @@ from typing import Any
 from mcpsrv import session
 from mcpsrv.cluster.access import Where
 from mcpsrv.cluster.kube import connected
-from mcpsrv.core import arguments, toolview
+from mcpsrv.core import arguments, plain, toolview
 from mcpsrv.core.errors import ExitCode, NotFoundError, UsageError
 from mcpsrv.terminal import Terminal
 
@@ -85,7 +85,7 @@ def read_object(document: str) -> Json:
 def print_tools(terminal: Terminal, tools: list[Json]) -> None:
     """A block for each tool: name, first line of its description, arguments."""
     for tool in tools:
-        terminal.line(tool["name"], style="bold")
+        terminal.line(plain.one_line(tool["name"]), style="bold")
         if text := toolview.summary(tool):
             terminal.line(f"  {text}")
         for argument in toolview.arguments(tool):

@@ -3,14 +3,17 @@
 import asyncio
 import json
 import ssl
+from http import HTTPStatus
 from typing import Any, Final
 
-import httpx
+import aiohttp
 
 from mcp_operator.adapters.errors import IssuerError
 
 FETCH_SECONDS: Final = 10.0
 MAX_DOCUMENT: Final = 512 * 1024
+MAX_CONNECTIONS: Final = 16
+_HEADERS: Final = {"Accept": "application/json, application/jwk-set+json"}
 
 
 class Issuers:
@@ -18,21 +21,15 @@ class Issuers:
 
     def __init__(self, ca_file: str = "") -> None:
         """`ca_file` has more authorities to believe. Raises OSError if it cannot be read."""
-        trusted = ssl.create_default_context()
+        self._trusted = ssl.create_default_context()
         if ca_file:
-            trusted.load_verify_locations(ca_file)
-        # No redirects: who is trusted with the keys is who the spec names.
-        self._client = httpx.AsyncClient(
-            verify=trusted,
-            timeout=FETCH_SECONDS,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=16, max_keepalive_connections=0),
-            headers={"Accept": "application/json, application/jwk-set+json"},
-        )
+            self._trusted.load_verify_locations(ca_file)
+        self._client: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.close()
 
     async def document(self, url: str) -> dict[str, Any]:
         """The JSON object at an https URL.
@@ -46,7 +43,7 @@ class Issuers:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._content(url)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise IssuerError(f"it does not answer: {str(error) or type(error).__name__}") from error
         try:
             found = json.loads(content)
@@ -56,13 +53,24 @@ class Issuers:
             raise IssuerError("it sends JSON that is no object")
         return found
 
+    def _session(self) -> aiohttp.ClientSession:
+        """Made when the first issuer is asked: most operators never ask. The environment names the proxy."""
+        if self._client is None:
+            connector = aiohttp.TCPConnector(ssl=self._trusted, limit=MAX_CONNECTIONS, force_close=True)
+            limit = aiohttp.ClientTimeout(FETCH_SECONDS)
+            self._client = aiohttp.ClientSession(
+                connector=connector, timeout=limit, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._client
+
     async def _content(self, url: str) -> bytes:
         found = bytearray()
-        async with self._client.stream("GET", url) as answer:
-            if answer.status_code != httpx.codes.OK:
-                absent = answer.status_code in {httpx.codes.NOT_FOUND, httpx.codes.GONE}
-                raise IssuerError(f"it answers HTTP {answer.status_code}", absent=absent)
-            async for chunk in answer.aiter_bytes():
+        # No redirects: who is trusted with the keys is who the spec names.
+        async with self._session().get(url, headers=_HEADERS, allow_redirects=False) as answer:
+            if answer.status != HTTPStatus.OK:
+                absent = answer.status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
+                raise IssuerError(f"it answers HTTP {answer.status}", absent=absent)
+            async for chunk in answer.content.iter_any():
                 found += chunk
                 if len(found) > MAX_DOCUMENT:
                     raise IssuerError(f"it sends more than {MAX_DOCUMENT} bytes")

@@ -1,4 +1,7 @@
-"""Registries: what an image starts, read over the OCI distribution API without pulling the image."""
+"""Registries: what an image starts, read over the OCI distribution API without pulling the image.
+
+A redirect to another host gets no credentials: aiohttp leaves them out by itself.
+"""
 
 import asyncio
 import hashlib
@@ -7,9 +10,11 @@ import platform
 import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
-import httpx
+import aiohttp
+from multidict import CIMultiDictProxy
 
 from mcp_operator.adapters.errors import RegistryError
 from mcp_operator.core.oci import challenge, image
@@ -21,11 +26,16 @@ from mcp_operator.core.oci.reference import DOCKER_HUB, Reference
 LOOKUP_SECONDS: Final = 15.0
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 MAX_REDIRECTS: Final = 3
+MAX_CONNECTIONS: Final = 16
 MAX_KNOWN: Final = 512
 _HUB: Final = "registry-1.docker.io"
 _ACCEPT: Final = ", ".join((*image.INDEXES, *image.MANIFESTS))
 # As images name them, by what the kernel calls them.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+_Answer = tuple[int, CIMultiDictProxy[str], bytes]
+"""Status, headers, content."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +52,16 @@ class Registries:
     def __init__(self, insecure: Iterable[str] = (), ca_file: str = "") -> None:
         """Hosts in `insecure` are spoken to without TLS; `ca_file` has more authorities to believe."""
         self._insecure = frozenset(insecure)
-        trusted = ssl.create_default_context()
+        self._trusted = ssl.create_default_context()
         if ca_file:
-            trusted.load_verify_locations(ca_file)
-        self._client = httpx.AsyncClient(
-            verify=trusted,
-            timeout=LOOKUP_SECONDS,
-            follow_redirects=True,
-            max_redirects=MAX_REDIRECTS,
-            limits=httpx.Limits(max_connections=16, max_keepalive_connections=0),
-        )
+            self._trusted.load_verify_locations(ca_file)
+        self._client: aiohttp.ClientSession | None = None
         self._known: dict[str, EntryPoint] = {}
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.close()
 
     async def entry_point(self, reference: Reference, credentials: Sequence[Credentials]) -> EntryPoint:
         """What an image starts; each of the credentials is tried, then none.
@@ -70,7 +75,7 @@ class Registries:
             try:
                 async with asyncio.timeout(LOOKUP_SECONDS):
                     return await self._lookup(
-                        _Visit(self._client, self._base(reference), candidate), reference
+                        _Visit(self._session(), self._base(reference), candidate), reference
                     )
             except RegistryError as error:
                 if not error.denied:
@@ -78,11 +83,20 @@ class Registries:
                 refusal = refusal or error
             except DocumentError as error:
                 raise RegistryError(str(error)) from error
-            except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 text = str(error) or type(error).__name__
                 raise RegistryError(f"{reference.host} does not answer: {text}", passing=True) from error
         assert refusal is not None  # noqa: S101 - the loop ends early, or with one
         raise refusal
+
+    def _session(self) -> aiohttp.ClientSession:
+        """Made when the first image is asked for: most operators never ask."""
+        if self._client is None:
+            # Lookups are rare: no connection is worth keeping. The environment names the proxy, if any.
+            connector = aiohttp.TCPConnector(ssl=self._trusted, limit=MAX_CONNECTIONS, force_close=True)
+            limit = aiohttp.ClientTimeout(LOOKUP_SECONDS)
+            self._client = aiohttp.ClientSession(connector=connector, timeout=limit, trust_env=True)
+        return self._client
 
     def _base(self, reference: Reference) -> str:
         host = _HUB if reference.host == DOCKER_HUB else reference.host
@@ -91,7 +105,7 @@ class Registries:
 
     async def _lookup(self, visit: "_Visit", reference: Reference) -> EntryPoint:
         # Asked each time, since it is the answer to whether these credentials may see the image at all.
-        found = await visit.get(f"manifests/{reference.version}", reference.pinned and reference.version)
+        found = await visit.get(f"manifests/{reference.version}", reference.digest)
         if image.is_index(found.content, found.media_type):
             digest = image.variant(found.content, _architecture())
             found = await visit.get(f"manifests/{digest}", digest)
@@ -107,25 +121,25 @@ class Registries:
 class _Visit:
     """The requests of one lookup, with one set of credentials."""
 
-    def __init__(self, client: httpx.AsyncClient, base: str, credentials: Credentials | None) -> None:
+    def __init__(self, client: aiohttp.ClientSession, base: str, credentials: Credentials | None) -> None:
         self._client = client
         self._base = base
         self._credentials = credentials
         self._authorization = ""
 
-    async def get(self, path: str, digest: str | bool) -> Document:
-        """A document; with a digest it must be the very one."""
+    async def get(self, path: str, digest: str) -> Document:
+        """A document; with a digest (not empty) it must be the very one."""
         status, answer, content = await self._send(path)
-        if status == httpx.codes.UNAUTHORIZED and not self._authorization:
-            self._authorization = await self._answer(challenge.parse(answer.get_list("www-authenticate")))
+        if status == HTTPStatus.UNAUTHORIZED and not self._authorization:
+            self._authorization = await self._answer(challenge.parse(answer.getall("www-authenticate", [])))
             status, answer, content = await self._send(path)
-        if status != httpx.codes.OK:
+        if status != HTTPStatus.OK:
             raise _error(status, path)
         if digest and f"sha256:{hashlib.sha256(content).hexdigest()}" != digest:
             raise DocumentError(f"what the registry sends as {digest} has another digest")
         return Document(_object(content), answer.get("content-type", ""))
 
-    async def _send(self, path: str) -> tuple[int, httpx.Headers, bytes]:
+    async def _send(self, path: str) -> _Answer:
         headers = {"Accept": _ACCEPT if path.startswith("manifests/") else "*/*"}
         if self._authorization:
             headers["Authorization"] = self._authorization
@@ -144,7 +158,7 @@ class _Visit:
         query = {name: text for name, text in asked.parameters.items() if name in {"service", "scope"}}
         headers = {"Authorization": self._credentials.basic} if self._credentials else {}
         status, _, content = await self._content(asked.parameters["realm"], headers, query)
-        if status != httpx.codes.OK:
+        if status != HTTPStatus.OK:
             raise _error(status, "token")
         found = _object(content)
         token = found.get("token") or found.get("access_token")
@@ -152,24 +166,24 @@ class _Visit:
             raise RegistryError("its token service sends no token")
         return f"Bearer {token}"
 
-    async def _content(
-        self, url: str, headers: dict[str, str], query: dict[str, str]
-    ) -> tuple[int, httpx.Headers, bytes]:
+    async def _content(self, url: str, headers: dict[str, str], query: dict[str, str]) -> _Answer:
         found = bytearray()
-        async with self._client.stream("GET", url, headers=headers, params=query or None) as answer:
-            async for chunk in answer.aiter_bytes():
+        async with self._client.get(
+            url, headers=headers, params=query, max_redirects=MAX_REDIRECTS + 1
+        ) as answer:
+            async for chunk in answer.content.iter_any():
                 found += chunk
                 if len(found) > MAX_DOCUMENT:
                     raise RegistryError(f"it sends a document of more than {MAX_DOCUMENT} bytes")
-            return answer.status_code, answer.headers, bytes(found)
+            return answer.status, answer.headers, bytes(found)
 
 
 def _error(status: int, what: str) -> RegistryError:
-    if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return RegistryError("it refuses access", denied=True)
-    if status == httpx.codes.NOT_FOUND:
+    if status == HTTPStatus.NOT_FOUND:
         return RegistryError("it does not have the image", denied=True)
-    passing = status == httpx.codes.TOO_MANY_REQUESTS or status >= httpx.codes.INTERNAL_SERVER_ERROR
+    passing = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return RegistryError(f"it answers HTTP {status} to {what.partition('/')[0]}", passing=passing)
 
 

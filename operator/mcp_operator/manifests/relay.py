@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 
 from mcp_operator.core import naming
-from mcp_operator.core.api import MCPServerSpec, OnServerRestart, Session
+from mcp_operator.core.api import Audit, MCPServerSpec, OnServerRestart, Session
 from mcp_operator.core.api.spec import Jwt, Tools
 from mcp_operator.manifests import names, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
@@ -73,7 +73,15 @@ def _optional(session: Session) -> dict[str, str]:
         found[paths.ENV_MAX_CALL] = str(session.max_call_seconds)
     if session.on_server_restart is not OnServerRestart.RESUME:
         found[paths.ENV_ON_SERVER_RESTART] = session.on_server_restart.value
-    return found
+    if session.audit is not Audit.NONE:
+        found[paths.ENV_AUDIT] = session.audit.value
+    limits = session.limits
+    numbers = {
+        paths.ENV_CALLS_PER_MINUTE: limits.calls_per_minute,
+        paths.ENV_CALL_BURST: limits.burst,
+        paths.ENV_CONCURRENT_CALLS: limits.concurrent_calls,
+    }
+    return found | {name: str(number) for name, number in numbers.items() if number}
 
 
 def _issuer(jwt: Jwt | None) -> dict[str, str]:

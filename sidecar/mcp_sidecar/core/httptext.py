@@ -4,6 +4,7 @@ The parser (llhttp, strict) refuses most of what is malformed: both framings at 
 plain numbers, bare line feeds, folded lines, control characters. Here stands what it lets pass.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -28,6 +29,9 @@ _ONCE = frozenset(
         b"mcp-session-id", b"origin", b"transfer-encoding",
     }
 )  # fmt: skip
+REQUEST_ID = b"x-request-id"
+# What goes back to the client, and into a log: printable, without spaces, of a size.
+_USABLE_ID = re.compile(rb"[!-~]{1,128}")
 # These repeat what a message says; a value with a line feed is never what it says.
 _REPEATING = (b"mcp-method", b"mcp-name", b"mcp-param-")
 _STATUS_LINES = {s.value: b"HTTP/1.1 %d %b\r\n" % (s.value, s.phrase.encode()) for s in HTTPStatus}
@@ -54,6 +58,8 @@ class Head:
     headers: Headers
     http10: bool = False
     """The client speaks HTTP/1.0: it gets no chunks, and one reply a connection."""
+    echo: Sequence[Field] = ()
+    """What every reply to this request repeats of it: its X-Request-Id, if that is a usable one."""
     memo: object = None
     """What the application found out from this head; it is there again with the next of the same text."""
     subject: str = ""
@@ -111,7 +117,12 @@ def head(method: bytes, url: bytes, version: str, headers: Headers) -> Head:
     if b"#" in url:
         raise HeadError(400, "Bad request: a fragment has no place in the target")
     path, _, query = url.partition(b"?")
-    return Head(method, path, query, headers, http10)
+    return Head(method, path, query, headers, http10, _echo(headers))
+
+
+def _echo(headers: Headers) -> Sequence[Field]:
+    given = headers.get(REQUEST_ID)
+    return ((REQUEST_ID, given),) if given is not None and _USABLE_ID.fullmatch(given) else ()
 
 
 def _from_absolute(url: bytes, headers: Headers) -> bytes:
@@ -154,9 +165,12 @@ def reply_head(status: int, fields: Sequence[Field], *, close: bool) -> bytes:
     return b"".join(lines)
 
 
-def whole(reply: Reply, *, close: bool, bodiless: bool = False) -> bytes:
-    """A reply as it goes out; `bodiless` answers HEAD: the head says what GET would have brought."""
-    fields = [(b"content-length", b"%d" % len(reply.body)), *reply.headers]
+def whole(reply: Reply, *, close: bool, bodiless: bool = False, echo: Sequence[Field] = ()) -> bytes:
+    """A reply as it goes out; `bodiless` answers HEAD: the head says what GET would have brought.
+
+    `echo` is what the reply repeats of its request.
+    """
+    fields = [(b"content-length", b"%d" % len(reply.body)), *reply.headers, *echo]
     if reply.body and all(name != b"content-type" for name, _ in reply.headers):
         fields.append(JSON_FIELD)
     text = reply_head(reply.status, fields, close=close)

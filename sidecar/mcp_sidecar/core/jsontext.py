@@ -69,7 +69,7 @@ def loads(data: bytes) -> Any:
         raise JsonError(str(error)) from error
 
 
-def is_utf8(data: bytes | bytearray) -> bool:
+def is_utf8(data: bytes | memoryview) -> bool:
     """Whether the bytes are UTF-8, with no more memory than a piece of them takes."""
     view, start = memoryview(data), 0
     try:

@@ -10,6 +10,7 @@ from mcp_sidecar.core.lines import Line
 
 if TYPE_CHECKING:
     from mcp_sidecar.session.clients import Client
+    from mcp_sidecar.session.guard import Visit
 
 Parts = Sequence[bytes | memoryview]
 
@@ -23,14 +24,18 @@ _NO_ROOM = "The server answered, but too many large answers wait for their clien
 class RefusedError(Exception):
     """A request that gets an error from the relay instead of an answer from the server.
 
-    `status` is the HTTP status of a reply that carries it.
+    `status` is the HTTP status of a reply that carries it; `retry_after` the seconds after which to come
+    again, 0 where nothing is known of that.
     """
 
-    def __init__(self, code: int, message: str, data: Any = None, status: int = 200) -> None:
+    def __init__(
+        self, code: int, message: str, data: Any = None, status: int = 200, retry_after: int = 0
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.data = data
         self.status = status
+        self.retry_after = retry_after
 
     def body(self, raw_id: bytes) -> bytes:
         """The error answer to the request with this id."""
@@ -107,7 +112,7 @@ class Call:
 
     __slots__ = (
         "answer", "client", "id", "method", "on_result", "outbox", "outcome", "raw_id", "room", "sse",
-        "started", "subject", "token", "watcher",
+        "started", "subject", "token", "visit", "watcher",
     )  # fmt: skip
 
     def __init__(self, client: "Client", frame: frames.Frame, started: float, *, sse: bool) -> None:
@@ -132,6 +137,8 @@ class Call:
         """Called with True when the server answered with a result, with False at any other end."""
         self.watcher: Callable[[], None] | None = None
         """Called once: when there is an answer, or before that an event to send."""
+        self.visit: Visit | None = None
+        """What limits and the audit log know of it; None where there are none."""
 
     def answered(self, line: Line, start: int, end: int, failed: bool) -> None:
         """The server's answer: `line` with the upstream id at [start:end]."""
@@ -150,6 +157,8 @@ class Call:
             return
         self.answer = answer
         self.outcome = outcome
+        if self.visit is not None:
+            self.visit.leave()
         self.wake()
         if self.outbox is not None:
             self.outbox.close()

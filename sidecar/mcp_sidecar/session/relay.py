@@ -1,11 +1,11 @@
 """One relay, put together: what the HTTP side asks of the sessions."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import frames, jsontext, methods
+from mcp_sidecar.core import frames, jsontext, methods, tracing
 from mcp_sidecar.core.document import Tools
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.modern import methods as modern
@@ -14,6 +14,7 @@ from mcp_sidecar.metrics import OTHER, Metrics
 from mcp_sidecar.session.board import Board
 from mcp_sidecar.session.calls import Call, Outbox, RefusedError
 from mcp_sidecar.session.clients import Client, Clients
+from mcp_sidecar.session.guard import Audit, Guard, to_stdout
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.modern.feed import Feed
 from mcp_sidecar.session.modern.notices import Notices
@@ -64,11 +65,20 @@ class Relay:
         self.on_failure: Callable[[], None] = lambda: None
         self.connections: Callable[[], int] = lambda: 0
         """Counts the open HTTP connections of clients."""
+        self.guard = self._guard()
+        """Limits and audit log; None where there are none."""
         self._tools: Tools | None = None
         self._tool_names: frozenset[str] = frozenset()
         self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _guard(self) -> Guard | None:
+        wanted = self.settings
+        if not wanted.limits and not wanted.audit:
+            return None
+        audit = Audit(self.metrics, to_stdout) if wanted.audit else None
+        return Guard(wanted.limits, audit, self.metrics, asyncio.get_running_loop().time)
 
     def start(self) -> None:
         """Begin to connect to the launcher."""
@@ -148,6 +158,11 @@ class Relay:
             return self.sessions.request(client, frame, sse=sse)
         return self.outbound.request(client, frame, sse=sse)
 
+    def traced(self, frame: frames.Frame, headers: Mapping[bytes, bytes]) -> frames.Frame:
+        """The request with the trace context of its HTTP headers, for the server."""
+        data = tracing.carried(frame.data, frame.params, headers)
+        return frame if data is frame.data else self.shared.parse(data)
+
     def tell(self, client: Client, frame: frames.Frame) -> None:
         """Take a client's notification or its answer to a request of the server."""
         if frame.kind is frames.RESPONSE:
@@ -168,6 +183,8 @@ class Relay:
         method = call.method if call.method in _COUNTED else OTHER
         tool = self._known(call.subject) if method == "tools/call" else ""
         self.metrics.call(method, tool, call.outcome, self._loop.time() - call.started)
+        if self.guard is not None:
+            self.guard.finished(call)
 
     def _known(self, tool: str) -> str:
         """The tool's name if the server has such a tool: clients may call whatever they like."""
@@ -252,6 +269,8 @@ class Relay:
         self.stateless.close()
         self.upstream.close()
         self.shared.board.close()
+        if self.guard is not None:
+            self.guard.close()
         tasks = [*self._tasks, *([self._drained] if self._drained else [])]
         for task in tasks:
             task.cancel()

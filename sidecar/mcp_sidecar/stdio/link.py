@@ -60,7 +60,7 @@ class _Wire(asyncio.Protocol):
             try:
                 if isinstance(line, lines.Oversized):
                     self.listener.oversized(line)
-                elif line.startswith(CONTROL):
+                elif line[:1] == CONTROL:
                     self._control(line)
                 else:
                     self.listener.line(line)

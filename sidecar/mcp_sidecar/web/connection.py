@@ -232,6 +232,13 @@ class Connection(asyncio.Protocol):
 
     # What an exchange asks for.
 
+    @property
+    def peer(self) -> str:
+        """The client's address without the port; empty when it is gone."""
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        # An IPv4 client of a socket for both families comes as one of IPv6.
+        return str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""
+
     def write(self, data: Data) -> None:
         """Send bytes; nothing happens when the client is gone."""
         if self._transport is not None:

@@ -4,14 +4,15 @@ import time
 from typing import TYPE_CHECKING
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, frames, revisions
+from mcp_sidecar.core import access, frames, revisions, tracing
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.modern import envelope, errors
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
-from mcp_sidecar.web import replies, streams
+from mcp_sidecar.web import admission, replies, streams
+from mcp_sidecar.web.admission import Admission
 from mcp_sidecar.web.entrance import BearerEntrance, Entrance, OpenEntrance
 from mcp_sidecar.web.exchange import Exchange
 from mcp_sidecar.web.sse import MESSAGES_PATH, STREAM_PATH, SseEndpoint
@@ -39,13 +40,14 @@ class Endpoint:
         self.body_limit = settings.max_message_bytes
         self._relay = relay
         self._entrance = self._made_entrance(keyring)
+        self._admission = Admission(relay, shared=settings.jwt is None)
         self._hosts = access.HostRules(settings.allowed_hosts)
         # The same few header values come with every request; what was decided about them is kept.
         self._host_cache: dict[tuple[bytes | None, bytes | None], str | None] = {}
         self._accept_cache: dict[bytes | None, frozenset[str]] = {}
         self._modern = {revision.encode() for revision in envelope.REVISIONS}
-        self._stateless = StatelessEndpoint(relay, self._accepts, self._foreign)
-        sse = SseEndpoint(relay)
+        self._stateless = StatelessEndpoint(relay, self._admission, self._accepts, self._foreign)
+        sse = SseEndpoint(relay, self._admission)
         self._others = {path: (b"GET", serve) for path, serve in self._entrance.public.items()}
         if settings.http_sse:
             self._others |= {STREAM_PATH: (b"GET", sse.open), MESSAGES_PATH: (b"POST", sse.message)}
@@ -203,18 +205,36 @@ class Endpoint:
             return
         is_request = frame.kind is frames.REQUEST
         if is_request and frame.method == "initialize":
-            exchange.defer(self._initialize(exchange, frame))
+            if self._admit(exchange, frame, exchange.head.subject):
+                exchange.defer(self._initialize(exchange, frame))
             return
         client = self._client(exchange, frame.raw_id if is_request else frames.NULL)
         if client is None:
             return
-        if not is_request:
+        if is_request:
+            self._request(exchange, client, frame)
+        else:
             self._relay.tell(client, frame)
             exchange.reply(_ACCEPTED)
-        elif self._relay.open:
+
+    def _request(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
+        if self._relay.guard is not None and not self._admit(exchange, frame, client.subject, client.key):
+            return
+        if tracing.PARENT in exchange.head.headers:
+            frame = self._relay.traced(frame, exchange.head.headers)
+        if self._relay.open:
             self._call(exchange, client, frame)
         else:
             exchange.defer(self._call_when_open(exchange, client, frame))
+
+    def _admit(self, exchange: Exchange, frame: frames.Frame, subject: str, session: str = "") -> bool:
+        """Whether limits let the request pass; if not, the reply was an error."""
+        try:
+            self._admission.enter(exchange, frame, subject, session)
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frame)
+            return False
+        return True
 
     async def _call_when_open(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
         try:
@@ -231,6 +251,7 @@ class Endpoint:
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
+        admission.follow(exchange, call)
         exchange.on_gone = call.deserted
         if exchange.gone:
             call.deserted()
@@ -240,7 +261,7 @@ class Endpoint:
 
     def _refuse(self, exchange: Exchange, refusal: RefusedError, frame: frames.Frame) -> None:
         self._relay.metrics.count("mcp_relay_requests_refused", "answered_by_relay")
-        exchange.reply(Reply(refusal.status, refusal.body(frame.raw_id)))
+        replies.refuse(exchange, refusal, frame.raw_id)
 
     def _reply(self, exchange: Exchange, call: Call, *, json: bool) -> None:
         """The call has its answer, or an event to send before it."""
@@ -259,8 +280,9 @@ class Endpoint:
         try:
             sid, body = await self._relay.initialize(frame, exchange.head.subject)
         except RefusedError as refusal:
-            exchange.reply(Reply(refusal.status, refusal.body(frame.raw_id)))
+            replies.refuse(exchange, refusal, frame.raw_id)
             return
+        admission.end(exchange, "ok", len(body))
         exchange.reply(Reply(200, body, [(b"mcp-session-id", sid.encode())]))
 
     def _get(self, client: Client, exchange: Exchange) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from mcp_sidecar.core import httptext
 from mcp_sidecar.core.httptext import Field, Head, Reply
 from mcp_sidecar.core.room import Room
+from mcp_sidecar.session.guard import Visit
 
 Data = bytes | memoryview
 
@@ -41,6 +42,10 @@ class Wire(Protocol):
     replies: Room
     """Room for large replies that clients have not taken yet."""
 
+    @property
+    def peer(self) -> str:
+        """The client's address without the port; empty when it is gone."""
+
     def write(self, data: Data) -> None:
         """Send bytes; nothing happens when the client is gone."""
 
@@ -62,7 +67,7 @@ class Exchange:
 
     __slots__ = (
         "_body_size", "_chunked", "_deferred", "_held", "_reply_size", "_wire", "body", "gone", "head",
-        "keep_alive", "on_gone", "refusal",
+        "keep_alive", "on_gone", "refusal", "visit",
     )  # fmt: skip
 
     def __init__(self, wire: Wire, head: Head, *, keep_alive: bool) -> None:
@@ -81,6 +86,13 @@ class Exchange:
         """The client is gone: whatever is written is lost."""
         self.on_gone: Callable[[], None] | None = None
         """Called once when the client goes before the reply is complete."""
+        self.visit: Visit | None = None
+        """What limits and the audit log need of the request, from its admission until its call begins."""
+
+    @property
+    def peer(self) -> str:
+        """The client's address without the port; empty when it is gone."""
+        return self._wire.peer
 
     def abort(self) -> None:
         """Cut the connection."""
@@ -146,12 +158,13 @@ class Exchange:
     def reply(self, reply: Reply) -> None:
         """Send a whole reply."""
         bodiless = self.head.method == b"HEAD"
-        self._wire.write(httptext.whole(reply, close=not self.keep_alive, bodiless=bodiless))
+        echo = self.head.echo
+        self._wire.write(httptext.whole(reply, close=not self.keep_alive, bodiless=bodiless, echo=echo))
         self._wire.finished()
 
     def answer(self, body: bytes) -> None:
         """Send 200 with JSON, in one write."""
-        if self.keep_alive:
+        if self.keep_alive and not self.head.echo:
             self._wire.write(httptext.json_reply(body))
             self._wire.finished()
         else:
@@ -166,7 +179,7 @@ class Exchange:
         self._chunked = length is None and not self.head.http10
         if self._chunked:
             framing = [(b"transfer-encoding", b"chunked")]
-        self._held = httptext.reply_head(200, [*fields, *framing], close=not self.keep_alive)
+        self._held = httptext.reply_head(200, [*fields, *framing, *self.head.echo], close=not self.keep_alive)
 
     def send(self, data: Data) -> None:
         """Send a part."""

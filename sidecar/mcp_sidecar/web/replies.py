@@ -2,11 +2,19 @@
 
 from collections.abc import Iterator
 
-from mcp_sidecar.core.httptext import JSON_FIELD
-from mcp_sidecar.session.calls import Parts
+from mcp_sidecar.core.httptext import JSON_FIELD, Reply
+from mcp_sidecar.session.calls import Parts, RefusedError
+from mcp_sidecar.web import admission
 from mcp_sidecar.web.exchange import Data, Exchange
 
 _PIECE_BYTES = 256 * 1024
+
+
+def refuse(exchange: Exchange, refusal: RefusedError, raw_id: bytes) -> None:
+    """Reply with an error of the relay's own."""
+    admission.refused(exchange, refusal)
+    fields = [(b"retry-after", b"%d" % refusal.retry_after)] if refusal.retry_after else []
+    exchange.reply(Reply(refusal.status, refusal.body(raw_id), fields))
 
 
 def answer(exchange: Exchange, parts: Parts) -> None:

@@ -7,12 +7,14 @@ and what is to be said comes on the stream. The session ends with the stream.
 import secrets
 from urllib.parse import parse_qs
 
-from mcp_sidecar.core import frames
+from mcp_sidecar.core import frames, tracing
 from mcp_sidecar.core.httptext import Reply
 from mcp_sidecar.session.calls import Call, Outbox, Parts, RefusedError
 from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.guard import Visit
 from mcp_sidecar.session.relay import Relay
-from mcp_sidecar.web import streams
+from mcp_sidecar.web import replies, streams
+from mcp_sidecar.web.admission import Admission
 from mcp_sidecar.web.exchange import Exchange
 
 STREAM_PATH, MESSAGES_PATH = b"/sse", b"/messages"
@@ -46,8 +48,9 @@ class _Stream:
 class SseEndpoint:
     """Serves the two paths."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay, admission: Admission) -> None:
         self._relay = relay
+        self._admission = admission
         self._streams: dict[str, _Stream] = {}
 
     def open(self, exchange: Exchange) -> None:
@@ -82,32 +85,47 @@ class SseEndpoint:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))
             return
+        if frame.kind is frames.REQUEST:
+            self._request(exchange, stream, frame)
+            return
         exchange.reply(_ACCEPTED)
-        if frame.kind is not frames.REQUEST:
-            if stream.client is not None:
-                self._relay.tell(stream.client, frame)
-        elif stream.client is not None and self._relay.open:
-            self._call(stream, stream.client, frame)
-        else:
-            exchange.spawn(self._later(stream, frame))
+        if stream.client is not None:
+            self._relay.tell(stream.client, frame)
 
-    async def _later(self, stream: _Stream, frame: frames.Frame) -> None:
+    def _request(self, exchange: Exchange, stream: _Stream, frame: frames.Frame) -> None:
+        try:
+            self._admission.enter(exchange, frame, stream.subject, stream.client.key if stream.client else "")
+        except RefusedError as refusal:
+            replies.refuse(exchange, refusal, frame.raw_id)
+            return
+        visit, exchange.visit = exchange.visit, None
+        if tracing.PARENT in exchange.head.headers:
+            frame = self._relay.traced(frame, exchange.head.headers)
+        exchange.reply(_ACCEPTED)
+        if stream.client is not None and self._relay.open:
+            self._call(stream, stream.client, frame, visit)
+        else:
+            exchange.spawn(self._later(stream, frame, visit))
+
+    async def _later(self, stream: _Stream, frame: frames.Frame, visit: Visit | None) -> None:
         """Serve `initialize`, or what came before the server could be used."""
         try:
             if frame.method == "initialize":
                 sid, body = await self._relay.initialize(frame, stream.subject)
                 self._begin(stream, sid)
                 stream.outbox.put((body,))
+                if visit is not None:
+                    visit.ended("ok", len(body))
                 return
             await self._relay.opened()
         except RefusedError as refusal:
-            stream.outbox.put((refusal.body(frame.raw_id),))
+            _refuse(stream, frame, refusal, visit)
             return
         if stream.client is None:
             early = RefusedError(frames.INVALID_REQUEST, "Invalid request: send initialize first")
-            stream.outbox.put((early.body(frame.raw_id),))
+            _refuse(stream, frame, early, visit)
         else:
-            self._call(stream, stream.client, frame)
+            self._call(stream, stream.client, frame, visit)
 
     def _begin(self, stream: _Stream, sid: str) -> None:
         client = self._relay.find(sid, stream.subject)
@@ -121,12 +139,14 @@ class SseEndpoint:
         client.stream = stream.outbox
         stream.client = client
 
-    def _call(self, stream: _Stream, client: Client, frame: frames.Frame) -> None:
+    def _call(self, stream: _Stream, client: Client, frame: frames.Frame, visit: Visit | None) -> None:
         try:
             call = self._relay.call(client, frame, sse=True)
         except RefusedError as refusal:
-            stream.outbox.put((refusal.body(frame.raw_id),))
+            _refuse(stream, frame, refusal, visit)
             return
+        if visit is not None:
+            visit.follow(call)
         call.outbox = _Channel(stream.outbox)
         self._watch(stream, call)
 
@@ -137,3 +157,9 @@ class SseEndpoint:
         else:
             stream.outbox.put(call.answer)
             self._relay.finished(call)
+
+
+def _refuse(stream: _Stream, frame: frames.Frame, refusal: RefusedError, visit: Visit | None) -> None:
+    stream.outbox.put((refusal.body(frame.raw_id),))
+    if visit is not None:
+        visit.ended("refused", code=refusal.code)

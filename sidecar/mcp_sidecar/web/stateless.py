@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 
-from mcp_sidecar.core import access, frames
-from mcp_sidecar.core.httptext import Field, Reply
+from mcp_sidecar.core import access, frames, tracing
+from mcp_sidecar.core.httptext import Reply
 from mcp_sidecar.core.modern import envelope, errors, methods
 from mcp_sidecar.core.modern.envelope import Envelope
 from mcp_sidecar.core.modern.errors import RejectionError
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.modern.calls import RETRY_AFTER_SECONDS, ModernCall, translated
 from mcp_sidecar.session.relay import Relay
-from mcp_sidecar.web import replies, streams
+from mcp_sidecar.web import admission, replies, streams
+from mcp_sidecar.web.admission import Admission
 from mcp_sidecar.web.exchange import Exchange
 
 _ACCEPTED = Reply(202)
-_RETRY_AFTER: list[Field] = [(b"retry-after", b"%d" % RETRY_AFTER_SECONDS)]
 _REVISIONS = frozenset(revision.encode() for revision in envelope.REVISIONS)
 
 
@@ -24,10 +24,12 @@ class StatelessEndpoint:
     def __init__(
         self,
         relay: Relay,
+        gate: Admission,
         accepts: Callable[[bytes | None], frozenset[str]],
         foreign: Callable[[bytes], Reply],
     ) -> None:
         self._relay = relay
+        self._admission = gate
         self._accepts = accepts
         self._foreign = foreign
         """The reply to a revision that is known to neither kind of client."""
@@ -62,10 +64,16 @@ class StatelessEndpoint:
             exchange.reply(Reply(406, frames.error(frame.raw_id, frames.INVALID_REQUEST, text)))
             return
         try:
+            self._admission.enter(exchange, frame, exchange.head.subject)
             said = envelope.check(frame, exchange.head.headers)
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frame)
+            return
         except RejectionError as rejection:
             self._reject(exchange, rejection, frame)
             return
+        if tracing.PARENT in exchange.head.headers:
+            frame = self._relay.traced(frame, exchange.head.headers)
         if self._relay.open:
             self._call(exchange, frame, said, kinds)
         else:
@@ -79,7 +87,9 @@ class StatelessEndpoint:
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
-        if not exchange.gone:
+        if exchange.gone:
+            admission.end(exchange, "cancelled")
+        else:
             self._call(exchange, frame, said, kinds)
 
     def _call(self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]) -> None:
@@ -93,6 +103,7 @@ class StatelessEndpoint:
         except RejectionError as rejection:
             self._reject(exchange, rejection, frame)
             return
+        admission.follow(exchange, call)
         # To close the connection is the way to cancel.
         exchange.on_gone = lambda: self._relay.stateless.gone(call)
         json = access.JSON in kinds
@@ -119,11 +130,13 @@ class StatelessEndpoint:
     def _refuse(self, exchange: Exchange, refusal: RefusedError, frame: frames.Frame) -> None:
         self._count("answered_by_relay")
         told = translated(refusal)
-        fields = _RETRY_AFTER if told.status == 503 else []
-        exchange.reply(Reply(told.status, told.body(frame.raw_id), fields))
+        if told.status == 503:
+            told.retry_after = RETRY_AFTER_SECONDS
+        replies.refuse(exchange, told, frame.raw_id)
 
     def _reject(self, exchange: Exchange, rejection: RejectionError, frame: frames.Frame) -> None:
         self._count("answered_by_relay")
+        admission.end(exchange, "refused", code=rejection.code)
         exchange.reply(Reply(errors.status(rejection.code), rejection.body(frame.raw_id)))
 
     def _count(self, reason: str) -> None:

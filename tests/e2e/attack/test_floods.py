@@ -9,23 +9,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from clusterkit import kube as k
 from clusterkit.leanmcp import CONTENT, Endpoint, McpClient, Stream, shut
 from clusterkit.servers import Server, container_status
 
 MANY = 10_000
 PATIENCE = 5.0
 """Seconds that a call of an innocent client may take at most."""
-
-
-@pytest.fixture
-async def victim(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
-    """One server for all tests of this module; the end of the namespace ends it."""
-    server = Server(kube, namespace, "victim")
-    await server.apply()
-    await server.ready()
-    yield server
-    await server.close()
 
 
 @pytest.fixture

@@ -34,16 +34,6 @@ def hosts() -> Iterator[None]:
 
 
 @pytest.fixture
-async def victim(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
-    """One server for all tests of this module; the end of the namespace ends it."""
-    server = Server(kube, namespace, "victim")
-    await server.apply()
-    await server.ready()
-    yield server
-    await server.close()
-
-
-@pytest.fixture
 async def stranger(kube: k.Kube, fresh_namespace: str) -> AsyncIterator[Neighbour]:
     pod = Neighbour(kube, fresh_namespace)
     await pod.start()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,16 +13,6 @@ from clusterkit.servers import Server, Servers
 
 UNAUTHORIZED = b'{"error":"Unauthorized"}'
 LISTING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
-
-
-@pytest.fixture
-async def victim(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
-    """One server for all tests of this module; the end of the namespace ends it."""
-    server = Server(kube, namespace, "victim")
-    await server.apply()
-    await server.ready()
-    yield server
-    await server.close()
 
 
 async def with_session(client: McpClient, session: str, method: str = "POST") -> Reply:

@@ -91,6 +91,14 @@ async def test_messages_that_make_no_sense_are_refused(pod: Pod) -> None:
         assert (await http.post(url, content=b"{")).status_code == 400
         assert (await http.post(f"{root}/messages?sessionId=nobody", content=b"{}")).status_code == 404
         assert (await http.post(f"{root}/messages", content=b"{}")).status_code == 404
+        async with httpx.AsyncClient(trust_env=False) as stranger:
+            for headers in (
+                {},
+                {"authorization": "Bearer wrong"},
+                {"authorization": "Basic Y2xpZW50LXRva2Vu"},
+            ):
+                refused = await stranger.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)
+                assert (refused.status_code, "www-authenticate" in refused.headers) == (401, True)
         early = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert (await http.post(url, json=early)).status_code == 202
         answer = json.loads(await place(lines))

@@ -20,6 +20,10 @@ def missing(**more: Any) -> tuple[MissingReference, ...]:
     return (MissingReference("Secret", "keys", "spec.env[0].valueFrom.secretKeyRef", **more),)
 
 
+# The kubelet's words: pkg/kubelet/kuberuntime/security_context.go
+NAMED_USER = "container has runAsNonRoot and image has non-numeric user (mcp), cannot verify user is non-root"
+
+
 CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
     (
         "a pod that waits for a node is waited for",
@@ -106,6 +110,12 @@ CASES: list[tuple[str, Change, str, ErrorPhase | None]] = [
                 w.pending(w.waiting("CreateContainerConfigError", "container has runAsNonRoot and image")),
             )
         },
+        "pending-for-good: GiveUp -> Error (ContainerCreateFailed)",
+        ErrorPhase.CONTAINER_START,
+    ),
+    (
+        "so is a user that the image gives by name, so that nobody can tell whether it is root",
+        lambda w: {"pods": (w.pending(w.waiting("CreateContainerConfigError", NAMED_USER)),)},
         "pending-for-good: GiveUp -> Error (ContainerCreateFailed)",
         ErrorPhase.CONTAINER_START,
     ),

@@ -112,6 +112,16 @@ def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are(
     assert json.loads(told["MCP_RELAY_TOOLS_OVERRIDES"]) == overrides
 
 
+def test_the_relay_learns_limits_and_audit_and_nothing_where_there_are_none() -> None:
+    names = {"MCP_RELAY_CALLS_PER_MINUTE", "MCP_RELAY_CALL_BURST", "MCP_RELAY_CONCURRENT_CALLS"}
+    limits = {"callsPerMinute": 60, "burst": 5, "concurrentCalls": 2}
+    environment = relay(session={"limits": limits, "audit": "Calls"})["env"]
+    told = {item["name"]: item["value"] for item in environment}
+    assert {told[name] for name in names} == {"60", "5", "2"}
+    assert told["MCP_RELAY_AUDIT"] == "Calls"
+    assert {item["name"] for item in relay()["env"]} & {*names, "MCP_RELAY_AUDIT"} == set()
+
+
 def test_the_default_image_is_the_runtime_and_the_users_wins() -> None:
     assert (server()["image"], server()["imagePullPolicy"]) == ("runtime:1", "IfNotPresent")
     assert server(image="mine:1")["image"] == "mine:1"

@@ -113,7 +113,7 @@ def test_a_text_of_too_many_values_is_refused_before_it_takes_memory() -> None:
 )
 def test_utf8_is_told_from_other_bytes_over_pieces(data: bytes, valid: bool) -> None:
     assert jsontext.is_utf8(data) is valid
-    assert jsontext.is_utf8(bytearray(data)) is valid
+    assert jsontext.is_utf8(memoryview(data)) is valid
 
 
 @pytest.mark.parametrize(("value", "depth"), [(1, 0), ({}, 1), ([[]], 2), ({"a": [{"b": 1}]}, 3)])

@@ -1,9 +1,21 @@
+import random
 import tracemalloc
 
+import psutil
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_sidecar.core.lines import HEAD_BYTES, TAIL_BYTES, Line, LineSplitter, Oversized
+from mcp_sidecar.core.lines import (
+    HEAD_BYTES,
+    MAPPED_BYTES,
+    TAIL_BYTES,
+    Line,
+    LineSplitter,
+    Oversized,
+    has,
+    joined,
+)
 
 
 @given(st.binary(), st.lists(st.integers(0, 50)))
@@ -51,3 +63,54 @@ def test_an_endless_line_costs_bounded_memory() -> None:
         Oversized(1_000_000, b"x" * HEAD_BYTES, b"x" * TAIL_BYTES),
         b"next",
     ]
+
+
+LIMIT = 3 * MAPPED_BYTES
+
+
+@pytest.mark.parametrize("size", [MAPPED_BYTES - 1, MAPPED_BYTES, MAPPED_BYTES + 1, LIMIT - 1, LIMIT])
+def test_a_large_line_comes_out_as_it_was_and_the_next_ones_too(size: int) -> None:
+    line = random.Random(size).randbytes(size).replace(b"\n", b" ")  # noqa: S311 -- no secret
+    splitter, got = LineSplitter(LIMIT), []
+    data = b"".join((b"before\n", line, b"\nafter\n", line, b"\n"))
+    for start in range(0, len(data), 60_000):
+        got += splitter.feed(data[start : start + 60_000])
+    assert got == [b"before", line, b"after", line]
+
+
+def test_a_large_line_above_the_limit_is_dropped_alone() -> None:
+    splitter, piece, got = LineSplitter(LIMIT), b"x" * 100_000, []
+    for _ in range(40):
+        got += splitter.feed(piece)
+    got += splitter.feed(b"end\n" + b"y" * 10)
+    got += splitter.feed(b"\n")
+    assert got == [Oversized(4_000_003, b"x" * HEAD_BYTES, b"x" * (TAIL_BYTES - 3) + b"end"), b"y" * 10]
+
+
+def test_the_memory_of_a_large_line_goes_with_it() -> None:
+    splitter, piece, process = LineSplitter(64 << 20), b"x" * (1 << 20), psutil.Process()
+    before = process.memory_info().rss
+    for _ in range(32):
+        assert splitter.feed(piece) == []
+    [line] = splitter.feed(b"\n")
+    held = process.memory_info().rss - before
+    assert isinstance(line, memoryview)
+    assert len(line) >= 32 << 20
+    assert held > 30 << 20
+    del line
+    assert process.memory_info().rss - before < held - (30 << 20)
+
+
+@pytest.mark.parametrize("at", [0, 262_140, 262_143, 262_144, 599_990])
+def test_a_text_is_found_in_a_line_wherever_it_is(at: int) -> None:
+    line = bytearray(b"x" * 600_000)
+    line[at : at + 6] = b'"seen"'
+    assert has(bytes(line), b'"seen"')
+    assert has(memoryview(line), b'"seen"')
+    assert not has(memoryview(line), b'"unseen"')
+
+
+@pytest.mark.parametrize("size", [10, MAPPED_BYTES])
+def test_joined_parts_are_the_same_text_whatever_their_size(size: int) -> None:
+    parts = (b"{", memoryview(b"x" * size), b"}")
+    assert joined(parts) == b"{" + b"x" * size + b"}"

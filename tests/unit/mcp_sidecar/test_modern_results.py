@@ -88,9 +88,26 @@ def test_a_large_result_gets_what_can_stand_in_front(shape: str) -> None:
     assert result["cacheScope"] == "private"
 
 
-def test_a_large_result_with_its_id_behind_it_is_found_again() -> None:
-    given = bytearray(b'{"result":{"a":"' + b"x" * 70_000 + b'"},"jsonrpc":"2.0","id":7}')
-    assert result_of(completed(given, "tools/call"))["resultType"] == "complete"
+@pytest.mark.parametrize("size", [70_000, 2_000_000])
+def test_a_large_result_with_its_id_behind_it_is_found_again(size: int) -> None:
+    given = memoryview(b'{"result":{"a":"' + b"x" * size + b'"},"jsonrpc":"2.0","id":7}')
+    found = result_of(completed(given, "tools/call"))
+    assert found["resultType"] == "complete"
+    assert found["a"] == "x" * size
+
+
+def test_a_large_list_that_says_it_is_no_longer_fresh_is_read_though_only_a_view_of_it_is_at_hand() -> None:
+    given = memoryview(b'{"ttlMs":null,"a":"' + b"x" * 70_000 + b'","resultType":"task","_meta":{}}')
+    line = memoryview(b'{"jsonrpc":"2.0" ,"id":7 ,"result":' + bytes(given) + b' ,"x":1}')
+    found = result_of(completed(line, "tools/list"))
+    assert (found["resultType"], found["ttlMs"]) == ("task", 0)
+
+
+def test_a_large_wish_for_input_is_seen_though_only_a_view_of_it_is_at_hand() -> None:
+    line = memoryview(b'{"id":7,"result":{"a":"' + b"x" * 600_000 + b'","resultType":"input_required"}}')
+    wish = results.wants_input(line)
+    assert wish is not None
+    assert wish["resultType"] == "input_required"
 
 
 def test_a_result_that_is_no_object_passes() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mcp_relay_api import paths
+from mcp_sidecar.core.bucket import NONE, Limits
 from mcp_sidecar.core.claims import ALGORITHMS, Rules
 from mcp_sidecar.settings import SettingsError, from_environment
 
@@ -32,6 +33,7 @@ def test_little_has_to_be_set_and_secrets_come_from_files(environment: dict[str,
     assert (settings.max_clients, settings.max_message_bytes) == (1000, 16 * 1024 * 1024)
     assert (settings.protocol, settings.client_capabilities) == ("Auto", ())
     assert (settings.max_call, settings.on_server_restart) == (0, "Resume")
+    assert (settings.limits, settings.audit) == (NONE, False)
 
 
 def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_path: Path) -> None:
@@ -51,6 +53,10 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
         paths.ENV_PROTOCOL: "Modern",
         paths.ENV_HTTP_SSE: "true",
         paths.ENV_CLIENT_CAPABILITIES: "sampling, elicitation",
+        paths.ENV_CALLS_PER_MINUTE: "60",
+        paths.ENV_CALL_BURST: "5",
+        paths.ENV_CONCURRENT_CALLS: "2",
+        paths.ENV_AUDIT: "Calls",
     }
     settings = from_environment(environment)
     hosts = ("a.example", "b.example:80", "demo.ns.svc.corp.example", "demo.ns.svc.cluster.local")
@@ -60,6 +66,7 @@ def test_every_setting_of_the_contract_is_read(environment: dict[str, str], tmp_
     assert (settings.protocol, settings.client_capabilities) == ("Modern", ("sampling", "elicitation"))
     assert (settings.max_call, settings.on_server_restart) == (600, "Expire")
     assert (settings.server_namespace, settings.http_sse) == ("here", True)
+    assert (settings.limits, settings.audit) == (Limits(per_minute=60, burst=5, concurrent=2), True)
 
 
 class Watched(dict[str, str]):

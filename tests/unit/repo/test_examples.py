@@ -9,7 +9,8 @@ from mcp_operator.core.api import MCPServerSpec
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
-PUBLIC = [path for path in EXAMPLES if path.stem != "broken"]
+PRIVATE = [path for path in EXAMPLES if path.parent.name == "private"]
+PUBLIC = [path for path in EXAMPLES if path.stem != "broken" and path not in PRIVATE]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -24,3 +25,10 @@ def test_a_public_server_stands_in_the_table_and_in_the_tests(path: Path) -> Non
     below = path.relative_to(ROOT / "examples")
     assert f"](../examples/{below})" in (ROOT / "docs/servers.md").read_text(encoding="utf-8")
     assert f'"{below}"' in (ROOT / "tests/e2e/test_public_servers.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", PRIVATE, ids=lambda path: path.stem)
+def test_a_private_registry_is_told_of_and_tried(path: Path) -> None:
+    below = path.relative_to(ROOT / "examples")
+    assert f"](../examples/{below})" in (ROOT / "docs/servers.md").read_text(encoding="utf-8")
+    assert f'"{below}"' in (ROOT / "tests/e2e/test_packages.py").read_text(encoding="utf-8")

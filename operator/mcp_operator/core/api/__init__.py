@@ -5,6 +5,7 @@ This is the one source of truth: the CRD, the chart's copy of it and docs/api.md
 """
 
 from mcp_operator.core.api.conditions import (
+    Audit,
     AuthType,
     ClientCapability,
     ConditionStatus,
@@ -38,6 +39,7 @@ __all__ = [
     "RESERVED_VOLUMES",
     "RESTART_ANNOTATION",
     "VERSION",
+    "Audit",
     "AuthType",
     "ClientCapability",
     "ConditionStatus",

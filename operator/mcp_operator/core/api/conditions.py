@@ -238,6 +238,15 @@ class OnServerRestart(StrEnum):
     """Their next request gets 404, upon which a client initialises anew."""
 
 
+class Audit(StrEnum):
+    """What a relay records of its clients (`spec.session.audit`)."""
+
+    NONE = "None"
+    """Nothing."""
+    CALLS = "Calls"
+    """One line for every call."""
+
+
 class Protocol(StrEnum):
     """Which kind of MCP revision is spoken with the server (`spec.session.protocol`)."""
 

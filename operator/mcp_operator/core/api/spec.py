@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from mcp_operator.core.api import identity
 from mcp_operator.core.api.cache import CACHE_RULES, Cache
 from mcp_operator.core.api.conditions import (
+    Audit,
     AuthType,
     ClientCapability,
     EgressClass,
@@ -76,6 +77,29 @@ class PodTemplate(Model):
     """Labels and annotations that are added to the pod's own. Default: none."""
 
 
+class CallLimits(Model):
+    """What one client may do. Above a limit it gets 429 with `Retry-After`, and the server nothing."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            (
+                "!has(self.burst) || has(self.callsPerMinute)",
+                "spec.session.limits.burst needs callsPerMinute: set that too, or remove burst",
+            )
+        )
+    )
+
+    calls_per_minute: Annotated[int, Field(ge=1, le=6_000_000)] | None = None
+    """Requests that a client may send a minute, in the long run; notifications do not count. At most 6000000.
+    Default: no limit."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Requests that it may send at once after a time of quiet. At most 1000000. Default: what 10 seconds
+    bring, at least 1."""
+    concurrent_calls: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Requests of a client that may be open at the same time, those that wait for the server too. At most
+    1000. Default: no limit beside 1000 for a session."""
+
+
 class Session(Model):
     """The MCP session, and limits for it and its clients."""
 
@@ -118,6 +142,12 @@ class Session(Model):
     max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
     """Bytes that one message may have, in either direction; a longer one is refused or dropped, the session
     goes on. Default 16777216 (16 MiB), from 1024 to 268435456."""
+    limits: CallLimits = CallLimits()
+    """Limits of each client: of a session, for requests without one of the address they come from. Opening a
+    session counts for the address. Default: none."""
+    audit: Audit = Audit.NONE
+    """Calls: the relay writes one JSON line to its log for each request of a client: time, who, session,
+    method, tool, outcome, duration, sizes, ids, never arguments or results. Default None."""
     allowed_hosts: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=259, pattern=_HOST)], ...],
         Field(max_length=64, json_schema_extra=SET),

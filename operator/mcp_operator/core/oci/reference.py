@@ -30,9 +30,14 @@ class Reference:
     """A tag, or a digest `sha256:…`, which wins over a tag beside it."""
 
     @property
+    def digest(self) -> str:
+        """Of the one image that the name can ever mean; empty: a tag, which may move."""
+        return self.version if self.version.startswith("sha256:") else ""
+
+    @property
     def pinned(self) -> bool:
         """Whether the name can only ever mean one image."""
-        return self.version.startswith("sha256:")
+        return bool(self.digest)
 
 
 def parse(text: str) -> Reference:

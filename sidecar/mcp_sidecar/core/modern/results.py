@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_sidecar.core import frames, jsontext
-from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.lines import Line, has, joined
 from mcp_sidecar.core.modern import envelope, errors, members, methods
 
 RESOURCE_NOT_FOUND = -32002
@@ -45,7 +45,7 @@ def completed(answer: Answer, method: str, info: bytes) -> Answer:
     quick = None
     if len(data) > frames.TRUSTED_BYTES and frames.big_answer(data) is not None:
         quick = _in_front(answer, _FRONTS[cacheable])
-    elif not any(name in data for name in _NAMES[cacheable]):
+    elif not any(has(data, name) for name in _NAMES[cacheable]):
         quick = _in_front(answer, b'%b,"_meta":%b' % (_FRONTS[cacheable], _meta(info)))
     if quick is not None:
         return quick
@@ -83,7 +83,7 @@ def _in_front(answer: Answer, added: bytes) -> Answer | None:
         added += b","
     moved = len(added) if answer.start > at else 0
     view = memoryview(data)
-    return Answer(b"".join((view[:at], added, view[at:])), answer.start + moved, answer.end + moved)
+    return Answer(joined((view[:at], added, view[at:])), answer.start + moved, answer.end + moved)
 
 
 def changed(answer: Answer, text: bytes) -> Answer:
@@ -94,7 +94,7 @@ def changed(answer: Answer, text: bytes) -> Answer:
 
 def wants_input(data: Line) -> dict[str, Any] | None:
     """The result of an answer that is that more is wanted of the client; None for every other answer."""
-    if _ASKS not in data:
+    if not has(data, _ASKS):
         return None
     result = jsontext.loads(bytes(data)).get("result")
     return result if isinstance(result, dict) and result.get(_TYPE) == "input_required" else None

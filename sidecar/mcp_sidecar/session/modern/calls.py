@@ -87,4 +87,4 @@ def translated(refusal: RefusedError) -> RefusedError:
     status = refusal.status if refusal.status != 200 else errors.status(code)
     if isinstance(refusal.data, dict) and refusal.data.get("reason") == "server_unavailable":
         status = _UNAVAILABLE
-    return RefusedError(code, str(refusal), refusal.data, status)
+    return RefusedError(code, str(refusal), refusal.data, status, refusal.retry_after)

@@ -30,9 +30,9 @@ def kubectl(
     return _run_tool(kubectl_path(), *arguments, text_in=text_in, check=check)
 
 
-def helm(*arguments: str) -> None:
-    """Run helm against the cluster of $KUBECONFIG."""
-    _run_tool(str(gotools.tool("helm", layout.of_user())), *arguments)
+def helm(*arguments: str) -> str:
+    """Run helm against the cluster of $KUBECONFIG; what it says."""
+    return _run_tool(str(gotools.tool("helm", layout.of_user())), *arguments).stdout
 
 
 def _run_tool(

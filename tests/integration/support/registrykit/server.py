@@ -1,6 +1,7 @@
 """The registry as a process, and a token service that gives tokens to who knows the password."""
 
 import json
+import ssl
 import subprocess
 import threading
 import time
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -18,15 +19,28 @@ from registrykit import program
 START_SECONDS = 20.0
 
 
+class Identity(NamedTuple):
+    """What the registry shows of itself over TLS, as files."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
 @contextmanager
 def running(
-    folder: Path, port: int, auth: dict[str, Any] | None = None, address: str = "127.0.0.1"
+    folder: Path,
+    port: int,
+    auth: dict[str, Any] | None = None,
+    address: str = "127.0.0.1",
+    tls: Identity | None = None,
 ) -> Iterator[str]:
-    """A registry on a port of this machine; gives its host with port."""
+    """A registry on a port of this machine, over TLS if it has an identity; gives its host with port."""
+    shown = {"tls": {"certificate": str(tls.certificate), "key": str(tls.key)}} if tls else {}
     settings = {
         "version": "0.1",
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "http": {"addr": f"{address}:{port}"},
+        "http": {"addr": f"{address}:{port}", **shown},
         # What is put there has no layers, and indexes name manifests of one architecture only.
         "validation": {"disabled": True},
         **({"auth": auth} if auth else {}),
@@ -37,18 +51,19 @@ def running(
             [program.path(), "serve", folder / "config.yml"], stdout=log, stderr=subprocess.STDOUT
         )
     try:
-        _wait(f"http://{address}:{port}/v2/", process, folder / "log")
+        believed = ssl.create_default_context(cafile=tls.authority) if tls else False
+        _wait(f"http{'s' if tls else ''}://{address}:{port}/v2/", believed, process, folder / "log")
         yield f"{address}:{port}"
     finally:
         process.terminate()
         process.wait(10)
 
 
-def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait(url: str, believed: ssl.SSLContext | bool, process: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + START_SECONDS
     while True:
         try:
-            httpx.get(url)
+            httpx.get(url, verify=believed)
         except httpx.TransportError:
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"the registry does not start: {log.read_text()}") from None

@@ -1,0 +1,121 @@
+"""Where npx and uvx get servers from: private registries, a cache that stays, slow first starts."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clusterkit import disks, manifests, node
+from clusterkit import kube as k
+from clusterkit.servers import Server, Servers, condition, in_phase, ready_since_epoch, status
+from devcluster import certificates
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HOST, PASSWORD = "packages", "a credential"
+CLAIMS = k.Kind("v1", "persistentvolumeclaims")
+CASES = (("private/npm.yaml", "npm"), ("private/uv.yaml", "PyPI"))
+RESOURCES = manifests.SMALL | {"limits": {"cpu": "1", "memory": "256Mi", "ephemeral-storage": "256Mi"}}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> str:
+    """An authority of the tests' own, which has signed for the registry's name."""
+    certificates.make_authority(tmp_path)
+    certificates.issue(tmp_path, certificates.Identity("packages", HOST, names=(f"DNS:{HOST}",)))
+    return (tmp_path / "ca.crt").read_text()
+
+
+@pytest.fixture
+async def registry(servers: Servers, authority: str, tmp_path: Path) -> AsyncIterator[str]:
+    """A private registry in the namespace; gives the certificate of its authority."""
+    chain, key = ((tmp_path / f"packages.{end}").read_text() for end in ("crt", "key"))
+    secret = manifests.secret("packages", **{"tls.crt": chain, "tls.key": key, "password": PASSWORD})
+    command = ["python3", "/servers/packages.py", "--port", "8443", "--folder", "/secret"]
+    service = manifests.service(HOST, 443)
+    service["spec"]["ports"][0]["targetPort"] = 8443
+    await servers.kube.apply(k.SECRETS, servers.namespace, secret)
+    await servers.kube.apply(k.PODS, servers.namespace, manifests.pod(HOST, command, secret_name="packages"))
+    await servers.kube.apply(k.SERVICES, servers.namespace, service)
+    yield authority
+    await servers.kube.delete(k.PODS, servers.namespace, HOST, grace=0)
+
+
+async def applied(servers: Servers, path: str, authority: str, password: str, **spec: k.Json) -> Server:
+    """The example as it stands, but for name, credential, and the certificate of the authority."""
+    text = (EXAMPLES / path).read_text()
+    text = text.replace("packages.example.com", HOST).replace("change-me", password)
+    for item in yaml.safe_load_all(text):
+        if "ca.crt" in item.get("data", {}):
+            item["data"]["ca.crt"] = authority
+        if item["kind"] == "MCPServer":
+            # It is in the cluster, where servers reach nothing by default.
+            item["spec"] |= {"network": {"egress": "All"}, "resources": RESOURCES, **spec}
+        kind = k.Kind(item["apiVersion"], f"{item['kind'].lower()}s")
+        await servers.kube.apply(kind, servers.namespace, item)
+    return servers.handle(Path(path).stem)
+
+
+@pytest.mark.parametrize(("path", "origin"), CASES)
+async def test_a_server_comes_from_a_private_registry_with_a_credential_and_an_authority_of_its_own(
+    servers: Servers, registry: str, path: str, origin: str
+) -> None:
+    # A user that the image does not know, as some platforms give each namespace one of its own.
+    user = {"runAsUser": 1_000_650_000}
+    server = await applied(servers, path, registry, PASSWORD, securityContext=user)
+    item = await server.ready(within=90)
+    assert status(item, "recovery", "restarts") == 0
+    client = await server.client()
+    assert await client.call("origin") == f"from the private {origin}"
+
+
+@pytest.mark.parametrize(("path", "words"), [("private/npm.yaml", "401"), ("private/uv.yaml", "401")])
+async def test_a_private_registry_that_refuses_the_credential_is_told(
+    servers: Servers, registry: str, path: str, words: str
+) -> None:
+    server = await applied(servers, path, registry, "a wrong one", recovery={"maxRetries": 0})
+    item = await server.failed(within=90)
+    error = status(item, "error")
+    assert error["reason"] == "ProcessExited"
+    assert words in error["stderrTail"]
+    assert "a wrong one" not in json.dumps(item["status"])
+
+
+@pytest.mark.parametrize(("path", "origin"), CASES)
+async def test_with_a_cache_the_next_start_needs_no_registry(
+    servers: Servers, registry: str, path: str, origin: str
+) -> None:
+    claim = f"downloads-{origin.lower()}"
+    with disks.disk(servers.namespace, claim):
+        await servers.kube.apply(CLAIMS, servers.namespace, disks.claim(claim))
+        server = await applied(servers, path, registry, PASSWORD, cache={"claimName": claim})
+        await server.ready(within=90)
+        await servers.kube.delete(k.PODS, servers.namespace, HOST, grace=0)
+        pod = (await server.pod())["metadata"]["name"]
+        await servers.kube.delete(k.PODS, servers.namespace, pod)
+        await server.until(ready_since_epoch(2), within=60, what="a start from the cache")
+        client = await server.client()
+        assert await client.call("origin") == f"from the private {origin}"
+        await servers.kube.delete(CLAIMS, servers.namespace, claim)
+
+
+async def test_a_slow_first_start_is_connecting_and_shows_what_it_writes_to_stderr(servers: Servers) -> None:
+    script = "echo 'Downloading numpy (15.8MiB)' >&2; until [ -e /tmp/go ]; do sleep 0.2; done; exec "
+    command = ("sh", "-c", script + " ".join(manifests.RAW))
+    server = await servers.apply("slow-start", command)
+    said = "it says: Downloading numpy (15.8MiB)"
+
+    def told(item: k.Json | None) -> bool:
+        return said in condition(item, "Ready").get("message", "")
+
+    item = await server.until(told, within=30, what="the words of a slow start")
+    assert in_phase("Connecting")(item)
+    assert condition(item, "Ready")["status"] == "False"
+    assert status(item, "recovery", "consecutiveFailures") == 0
+    (pod,) = await server.children(k.PODS)
+    where = ("-n", servers.namespace, pod["metadata"]["name"], "-c", "server")
+    node.kubectl("exec", *where, "--", "touch", "/tmp/go")
+    item = await server.ready()
+    assert said not in condition(item, "Ready")["message"]
+    assert status(item, "recovery", "restarts") == 0
