@@ -133,6 +133,7 @@ def _rules(environment: Mapping[str, str]) -> Rules:
             algorithms=tuple(map(str, told.get("algorithms") or claims.ALGORITHMS)),
             clock_skew=float(told.get("clockSkewSeconds", claims.CLOCK_SKEW_SECONDS)),
             subject_claim=str(told.get("subjectClaim", "sub")),
+            subjects=tuple(map(str, told.get("subjects", ()))),
             resource=str(told.get("resource", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

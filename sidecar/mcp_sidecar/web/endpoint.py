@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp_sidecar.web.keyring import Keyring
 
 _FIELDS = {405: [(b"allow", b"GET, POST, DELETE")], 503: [(b"retry-after", b"1")]}
-_STRANGERS = {401: "unauthorized", 503: "no_keys"}
+_STRANGERS = {401: "unauthorized", 403: "subject", 503: "no_keys"}
 _CACHE = 512
 _JSON_TYPE = b"application/json"
 _PATH = paths.MCP_PATH.encode()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import jsontext
-from mcp_sidecar.core.claims import Rules, TokenError
+from mcp_sidecar.core.claims import Rules, StrangerError, TokenError
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.web.entrance import Serve, unauthorized
 from mcp_sidecar.web.exchange import Exchange
@@ -19,6 +19,7 @@ _PATHS = (METADATA_PATH, METADATA_PATH + paths.MCP_PATH.encode())
 _MISSING = b'Bearer realm="mcp"%b'
 _INVALID = b'Bearer realm="mcp", error="invalid_token", error_description="%b"%b'
 _NO_KEYS = b'{"error":"The keys of the token issuer are not known yet, try again later"}'
+_FORBIDDEN = b'{"error":"Forbidden: the holder of this token is not among those who may use this server"}'
 _EXPIRED = "The token has expired"
 
 
@@ -46,6 +47,8 @@ class IssuedEntrance:
             found = self._verifier.identify(token.strip())
         except TokenError as error:
             return self._challenge(head, str(error))
+        except StrangerError:
+            return Reply(403, _FORBIDDEN)
         except NoKeysError:
             return Reply(503, _NO_KEYS, [(b"retry-after", b"1")])
         head.subject, head.expires = found.subject, found.expires

@@ -40,6 +40,7 @@ class Verifier:
 
         Raises:
             TokenError: the token is not good.
+            StrangerError: it is good, and its holder may not come in.
             NoKeysError: that cannot be said yet.
 
         """

@@ -132,6 +132,18 @@ async def test_a_session_of_another_subject_does_not_exist(
     assert await lets_in(alice)
 
 
+async def test_who_is_not_listed_is_turned_away_whatever_the_path(make_pod: Any, issuer: Issuer) -> None:
+    pod = await make_pod(token=None, jwt=replace(RULES, subjects=("team:*",)), jwks=issuer.jwks())
+    await pod.until("Connected")
+    async with Client(pod.url, issuer.token("team:alice")) as client:
+        await client.connect()
+        client.token = issuer.token("other:bob")
+        for url in (pod.url, pod.url.replace("/mcp", "/x")):
+            reply = await client.http.post(url, headers=client.headers())
+            assert (reply.status_code, "not among those" in reply.text) == (403, True)
+        assert "www-authenticate" not in reply.headers
+
+
 async def test_a_session_goes_on_with_the_subjects_next_token(
     pod: Pod, issuer: Issuer, alice: Client
 ) -> None:

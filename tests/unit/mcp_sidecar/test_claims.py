@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_sidecar.core.claims import MAX_SUBJECT, Identity, Rules, TokenError, identify
+from mcp_sidecar.core.claims import MAX_SUBJECT, Identity, Rules, StrangerError, TokenError, identify
 
 RULES = Rules(issuer="https://i.example", audiences=("a", "b"), clock_skew=30)
 CLAIMS = {"iss": "https://i.example", "aud": "a", "sub": "alice", "exp": 1000, "nbf": 900, "iat": 900}
@@ -59,6 +59,21 @@ def test_the_clocks_may_differ_by_the_skew(now: float, good: bool) -> None:
 def test_a_bad_claim_is_told(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(TokenError, match=words):
         identify({**CLAIMS, **changes}, RULES, 950)
+
+
+@pytest.mark.parametrize(
+    ("subjects", "good"),
+    [((), True), (("alice",), True), (("bob", "al*"), True), (("bob",), False), (("Alice", "alic"), False)],
+)
+def test_only_those_who_are_listed_may_come_in(subjects: tuple[str, ...], good: bool) -> None:
+    rules = replace(RULES, subjects=subjects)
+    if good:
+        assert identify(CLAIMS, rules, 950).subject == "https://i.example alice"
+        return
+    with pytest.raises(StrangerError):
+        identify(CLAIMS, rules, 950)
+    with pytest.raises(TokenError):
+        identify({**CLAIMS, "aud": "x"}, rules, 950)
 
 
 def test_another_claim_may_say_who_it_is() -> None:

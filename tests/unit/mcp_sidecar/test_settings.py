@@ -113,7 +113,8 @@ ISSUED = {"issuer": "https://issuer.example", "audiences": ["a", "b"]}
 
 def test_the_rules_for_signed_tokens_are_read(environment: dict[str, str]) -> None:
     (Path(environment["MCP_RELAY_SECRETS_DIR"]) / "token").unlink()
-    told = {**ISSUED, "algorithms": ["ES256"], "clockSkewSeconds": 0, "subjectClaim": "oid", "resource": "r"}
+    told = {**ISSUED, "algorithms": ["ES256"], "clockSkewSeconds": 0, "subjectClaim": "oid"}
+    told |= {"subjects": ["a*"], "resource": "r"}
     settings = from_environment({**environment, paths.ENV_AUTH: "JWT", paths.ENV_JWT: json.dumps(told)})
     assert settings.token is None
     assert settings.jwt == Rules(
@@ -122,6 +123,7 @@ def test_the_rules_for_signed_tokens_are_read(environment: dict[str, str]) -> No
         algorithms=("ES256",),
         clock_skew=0.0,
         subject_claim="oid",
+        subjects=("a*",),
         resource="r",
     )
     settings = from_environment({**environment, paths.ENV_AUTH: "JWT", paths.ENV_JWT: json.dumps(ISSUED)})

@@ -224,6 +224,13 @@ class Jwt(Model):
     subject_claim: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[-_.:/a-zA-Z0-9]+$")] = "sub"
     """Claim that says whose a token is; a token without it is refused. A session belongs to the one who
     opened it. Default `sub`."""
+    subjects: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=512)], ...],
+        Field(max_length=256, json_schema_extra=SET),
+    ] = ()
+    """Names, or globs with `*`, `?` and `[ab]`, of those who may use the server, as the claim has them:
+    `system:serviceaccount:NAMESPACE:*` for all service accounts of a namespace. Others get 403. Default, and
+    with an empty list: all whom the issuer gives a token for the audience."""
     resource: Annotated[str, Field(min_length=1, max_length=_URL_LENGTH, pattern=_HTTP)] | None = None
     """URL by which clients call the server, where that is not `http://`, their Host and `/mcp`, as behind an
     ingress with TLS; told to them with the issuer (RFC 9728). Default: the one by which they ask."""
