@@ -28,7 +28,7 @@ TEXT = "x" * 64
 BIG = 8 << 20
 HUGE = 32 << 20
 LIMIT = 300  # seconds for one target
-FLOOR, CEILING, OURS = "stdio", "constant", "relay"
+FLOOR, CEILING, OURS, JWT = "stdio", "constant", "relay", "relay, JWT"
 Row = dict[str, float]
 
 COLUMNS = [
@@ -135,6 +135,7 @@ async def after_huge(bridge: targets.Bridge, client: McpClient, settle: float) -
 
 def chosen(options: argparse.Namespace) -> dict[str, Callable[[], targets.Bridge]]:
     bridges: dict[str, Callable[[], targets.Bridge]] = {CEILING: targets.constant, OURS: targets.relay}
+    bridges[JWT] = targets.relay_jwt
     if options.peers:
         peers = targets.Peers()
         peers.install()
@@ -161,7 +162,7 @@ async def run(options: argparse.Namespace) -> dict[str, Row]:
 def bars(rows: dict[str, Row]) -> list[list[str]]:
     """The quality bars that this run can judge: (what, bar, measured)."""
     floor, ours = rows[FLOOR], rows[OURS]
-    peers = [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS)]
+    peers = [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS, JWT)]
     waits = f"{ours['big_others_ms']:.0f} ms ({floor['big_others_ms']:.0f} ms)"
     lines = [
         ["median added to stdio", "≤ 0.4 ms", f"{ours['median_ms'] - floor['median_ms']:.2f} ms"],
@@ -174,6 +175,9 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
         ["others wait meanwhile (stdio alone)", "≤ 50 ms", waits],
         ["start beyond the server's own", "≤ 0.4 s", f"{ours['start_s'] - floor['start_s']:.2f} s"],
     ]
+    for count in (1, 16, 64) if JWT in rows else ():
+        ratio = f"{rows[JWT][f'c{count}'] / ours[f'c{count}']:.2f}"
+        lines.append([f"calls/s with JWT at {count} clients, to a bearer token's", "as many", ratio])
     for count in (16, 64) if peers else ():
         best = max(row[f"c{count}"] for row in peers)
         ratio = f"{ours[f'c{count}'] / best:.1f} times"
