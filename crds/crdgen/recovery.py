@@ -3,7 +3,8 @@
 from typing import Final
 
 from mcp_operator.core import refusal
-from mcp_operator.core.api.spec import Recovery, Session
+from mcp_operator.core.api.session import Session
+from mcp_operator.core.api.spec import Recovery
 from mcp_operator.core.decide import ROWS
 from mcp_operator.core.rules import absence, session
 

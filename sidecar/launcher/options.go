@@ -21,6 +21,8 @@ type options struct {
 	termGrace      time.Duration
 	terminationLog string
 	plainEnv       []string
+	control        string // socket on which more processes are asked for; empty: none
+	maxProcesses   int
 	parent         int // process whose end is the end of this one; 0: none
 	command        []string
 }
@@ -40,6 +42,8 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.terminationLog, "termination-log", defaultTerminationLog, "`file` for the termination message; empty: none")
 	flags.StringVar(&plain, "plain-env", "", "comma separated `names` of environment variables that are not secret")
 	flags.IntVar(&o.parent, "die-with-parent", 0, "`pid` of the process that started this one: when it ends, so does this one; 0: none")
+	flags.StringVar(&o.control, "control", "", "`path` of a socket on which more processes of the command are asked for; empty: none")
+	flags.IntVar(&o.maxProcesses, "max-processes", 4, "how many of them may run at once")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -58,6 +62,8 @@ func (o *options) check() error {
 		return errors.New("no command given: mcp-launcher run --socket PATH -- COMMAND [ARGUMENT...]")
 	case o.maxLineBytes < 1 || o.bufferBytes < 1:
 		return fmt.Errorf("--max-line-bytes and --buffer-bytes must be positive")
+	case o.maxProcesses < 1:
+		return errors.New("--max-processes must be positive")
 	case o.parent < 0:
 		return errors.New("--die-with-parent must not be negative")
 	case o.drain < 0 || o.stdinGrace < 0 || o.termGrace < 0:

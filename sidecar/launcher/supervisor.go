@@ -56,6 +56,9 @@ func runCommand(args []string) int {
 		logf("%v", err)
 		return exitLauncherFailed
 	}
+	if opts.control != "" {
+		return keep(opts)
+	}
 	facts := run(opts)
 	return facts.ExitCode
 }

@@ -144,6 +144,8 @@ class RelayStatus(_Model):
     handshakes: Count
     """How often this pod's server was sent `initialize`, over all relay restarts."""
     clients: Count
+    processes: Count | None = None
+    """Processes that belong to single clients; None: all clients share one."""
     tool_count: Annotated[Count | None, Field(alias="toolCount")] = None
     """None: not known; 0: known to have none."""
     tools_digest: Annotated[Annotated[str, _SHORT] | None, Field(alias="toolsDigest")] = None

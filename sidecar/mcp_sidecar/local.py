@@ -15,7 +15,7 @@ from mcp_sidecar import log, service
 from mcp_sidecar.core import methods, naming, opening
 from mcp_sidecar.core.bucket import Limits
 from mcp_sidecar.core.claims import Rules
-from mcp_sidecar.settings import Settings
+from mcp_sidecar.settings import PER_CLIENT, SHARED, Settings
 from mcp_sidecar.web.server import listen
 
 LAUNCHER = "mcp-launcher"
@@ -113,6 +113,14 @@ def _parser() -> argparse.ArgumentParser:
         "sessions (Modern), or find out which (Auto, the default)",
     )
     parser.add_argument(
+        "--per-client",
+        action="store_true",
+        help="give each client session a process of its own (default: all share one)",
+    )
+    parser.add_argument(
+        "--max-processes", type=int, default=4, metavar="N", help="limit of these processes (default 4)"
+    )
+    parser.add_argument(
         "--client-capability",
         action="append",
         choices=methods.CLIENT_CAPABILITIES,
@@ -183,6 +191,9 @@ def _settings(options: argparse.Namespace, command: list[str], directory: Path, 
         max_message_bytes=options.max_message_bytes,
         http_sse=options.http_sse,
         protocol=options.protocol,
+        session_mode=PER_CLIENT if options.per_client else SHARED,
+        max_processes=options.max_processes,
+        control_path=str(directory / "control.sock"),
         limits=Limits(options.calls_per_minute, options.call_burst, options.concurrent_calls),
         audit=options.audit,
         client_capabilities=tuple(dict.fromkeys(options.client_capability)),
@@ -196,6 +207,7 @@ def _rules(options: argparse.Namespace) -> Rules | None:
 
 
 def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess.Popen[bytes]:
+    control = ["--control", settings.control_path, "--max-processes", str(settings.max_processes)]
     names = ",".join(name for name in os.environ if "," not in name)
     return subprocess.Popen(
         [
@@ -204,6 +216,7 @@ def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess
             "--plain-env", names,
             "--termination-log", str(settings.state_dir.parent / "termination.json"),
             "--die-with-parent", str(os.getpid()),
+            *(control if settings.session_mode == PER_CLIENT else ()),
             "--", *command,
         ],
         stdin=subprocess.DEVNULL,

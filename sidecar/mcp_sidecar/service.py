@@ -14,8 +14,9 @@ import uvloop
 from mcp_sidecar import log
 from mcp_sidecar.core.document import Keys
 from mcp_sidecar.core.machine import State
+from mcp_sidecar.session.perclient import PerClient
 from mcp_sidecar.session.relay import Relay
-from mcp_sidecar.settings import Settings
+from mcp_sidecar.settings import PER_CLIENT, Settings
 from mcp_sidecar.web.admin import Admin
 from mcp_sidecar.web.endpoint import Endpoint
 from mcp_sidecar.web.server import Server
@@ -36,7 +37,7 @@ class Service:
     def __init__(
         self, settings: Settings, listener: socket.socket, admin_listener: socket.socket | None
     ) -> None:
-        self.relay = Relay(settings)
+        self.relay = PerClient(settings) if settings.session_mode == PER_CLIENT else Relay(settings)
         self._stopping = asyncio.Event()
         self.failed = False
         self.relay.on_failure = self._fail

@@ -15,6 +15,7 @@ from mcp_sidecar.core.overrides import Override
 AUTH_KINDS = ("Bearer", "JWT", "None")
 MAX_SKEW_SECONDS = 300.0
 RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
+SHARED, PER_CLIENT = MODES = ("Shared", "PerClient")
 
 
 class SettingsError(Exception):
@@ -54,6 +55,12 @@ class Settings:
     on_server_restart: str = RESUME
     """What becomes of clients' sessions when another process takes the server's place."""
     max_clients: int = 1000
+    session_mode: str = SHARED
+    """Whether clients share one process, or each session has its own."""
+    max_processes: int = 4
+    """With one for each session: how many may run at once, without the first."""
+    control_path: str = ""
+    """Socket on which more processes are asked for."""
     max_message_bytes: int = 16 * 1024 * 1024
     http_sse: bool = False
     """Serve the transport of revision 2024-11-05, too."""
@@ -106,6 +113,9 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         idle_timeout=_number(environment, paths.ENV_IDLE_TIMEOUT, 7200),
         on_server_restart=_choice(environment, paths.ENV_ON_SERVER_RESTART, RESTARTS),
         max_clients=int(_number(environment, paths.ENV_MAX_CLIENTS, 1000)),
+        session_mode=_choice(environment, paths.ENV_SESSION_MODE, MODES),
+        max_processes=int(_number(environment, paths.ENV_MAX_PROCESSES, 4)),
+        control_path=environment.get("MCP_RELAY_CONTROL", paths.CONTROL_PATH),
         max_message_bytes=int(_number(environment, paths.ENV_MAX_MESSAGE_BYTES, 16 * 1024 * 1024)),
         http_sse=_choice(environment, paths.ENV_HTTP_SSE, ("false", "true")) == "true",
         protocol=_choice(environment, paths.ENV_PROTOCOL, opening.PROTOCOLS),

@@ -54,6 +54,18 @@ async def test_an_unknown_field_is_refused_by_name(servers: Servers, namespace: 
         ({"recovery": {"backoffSeconds": []}}, "spec.recovery.backoffSeconds"),
         ({"auth": {"type": "None", "bearer": {"secretRef": {"name": "x"}}}}, "spec.auth"),
         ({"volumes": [{"name": "bridge", "emptyDir": {}}]}, "spec.volumes"),
+        ({"session": {"maxProcesses": 2}}, "spec.session.maxProcesses"),
+        ({"session": {"mode": "PerClient", "maxClients": 2}}, "spec.session.maxClients"),
+        ({"session": {"mode": "PerClient", "onServerRestart": "Resume"}}, "spec.session.onServerRestart"),
+        ({"tools": {"overrides": [{"name": "a"}]}}, "spec.tools.overrides"),
+        (
+            {"tools": {"overrides": [{"name": "a", "rename": "c"}, {"name": "b", "rename": "c"}]}},
+            "spec.tools.overrides",
+        ),
+        (
+            {"tools": {"overrides": [{"name": "a", "rename": "b"}, {"name": "b", "title": "B"}]}},
+            "spec.tools.overrides",
+        ),
         ({"volumeMounts": [{"name": "x", "mountPath": "/bridge/x"}]}, "spec.volumeMounts"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

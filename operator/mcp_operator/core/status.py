@@ -145,6 +145,7 @@ def _told(told: RelayStatus | None) -> dict[str, Any]:
     return {
         "since": _moment(told.session.since),
         "clients": told.clients,
+        "processes": told.processes,
         "protocol_version": text.line(told.session.protocol_version, 32),
         "server_info": _server_info(told.session.server_info),
         "capabilities": capability_paths(told.session.capabilities),
@@ -220,9 +221,9 @@ def counted(before: MCPServerStatus, after: MCPServerStatus) -> bool:
 
 
 def minor(change: dict[str, Any]) -> bool:
-    """Whether a patch corrects only the number of clients or the list of tools."""
-    clients = set(change.get("session") or {"clients"}) == {"clients"}
-    return clients and set(change) <= {"session", *_TOOLS}
+    """Whether a patch corrects only the number of clients and their processes, or the list of tools."""
+    counts = set(change.get("session") or {"clients"}) <= {"clients", "processes"}
+    return counts and set(change) <= {"session", *_TOOLS}
 
 
 def minor_due(last_write: datetime | None, now: datetime) -> datetime | None:

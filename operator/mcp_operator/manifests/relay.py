@@ -4,8 +4,9 @@ import json
 from typing import Any, Final
 
 from mcp_operator.core import naming
-from mcp_operator.core.api import Audit, MCPServerSpec, OnServerRestart, Session
-from mcp_operator.core.api.spec import Jwt, Tools
+from mcp_operator.core.api import Audit, MCPServerSpec, OnServerRestart, Session, SessionMode
+from mcp_operator.core.api.spec import Jwt
+from mcp_operator.core.api.tools import Tools
 from mcp_operator.manifests import names, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
@@ -73,6 +74,9 @@ def _optional(session: Session) -> dict[str, str]:
         found[paths.ENV_MAX_CALL] = str(session.max_call_seconds)
     if session.on_server_restart is not OnServerRestart.RESUME:
         found[paths.ENV_ON_SERVER_RESTART] = session.on_server_restart.value
+    if session.mode is not SessionMode.SHARED:
+        found[paths.ENV_SESSION_MODE] = session.mode.value
+        found[paths.ENV_MAX_PROCESSES] = str(session.max_processes)
     if session.audit is not Audit.NONE:
         found[paths.ENV_AUDIT] = session.audit.value
     limits = session.limits

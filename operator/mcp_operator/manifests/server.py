@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcp_operator.core import naming
-from mcp_operator.core.api import MCPServerSpec
+from mcp_operator.core.api import MCPServerSpec, SessionMode
 from mcp_operator.manifests import environment, resources, security, volumes
 from mcp_operator.settings import Settings
 from mcp_relay_api import paths
@@ -51,5 +51,13 @@ def _launcher(spec: MCPServerSpec) -> list[str]:
         str(spec.session.max_message_bytes),
         "--plain-env",
         ",".join(environment.plain_names(spec)),
+        *_more_processes(spec),
         "--",
     ]
+
+
+def _more_processes(spec: MCPServerSpec) -> list[str]:
+    """Where the relay asks for processes beside the first one."""
+    if spec.session.mode is SessionMode.SHARED:
+        return []
+    return ["--control", paths.CONTROL_PATH, "--max-processes", str(spec.session.max_processes)]

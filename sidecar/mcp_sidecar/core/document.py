@@ -87,7 +87,14 @@ class Facts:
     """While connecting: the last line of the server's stderr, as the launcher masked it."""
 
 
-def render(facts: Facts, instance: str, revision: int, handshakes: int, clients: int) -> bytes:
+def render(
+    facts: Facts,
+    instance: str,
+    revision: int,
+    handshakes: int,
+    clients: int,
+    processes: int | None = None,
+) -> bytes:
     """The document as JSON in valid UTF-8, whatever the server wrote."""
     document = {
         "instance": instance,
@@ -101,6 +108,7 @@ def render(facts: Facts, instance: str, revision: int, handshakes: int, clients:
         "progress": cut(facts.progress, MAX_PROGRESS),
         "handshakes": handshakes,
         "clients": clients,
+        "processes": processes,
         "toolCount": facts.tools and facts.tools.count,
         "toolsDigest": facts.tools and facts.tools.digest,
         "tools": facts.tools.shown if facts.tools else (),

@@ -14,12 +14,18 @@ CLIENTS_SETTLE_SECONDS = 1.0
 class Board:
     """Facts that grow a revision with every change; readers wait for a revision they do not know yet."""
 
-    def __init__(self, handshakes: Callable[[], int], clients: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        handshakes: Callable[[], int],
+        clients: Callable[[], int],
+        processes: Callable[[], int | None],
+    ) -> None:
         self.instance = secrets.token_hex(8)
         self.revision = 1
         self.facts = document.Facts()
         self._handshakes = handshakes
         self._clients = clients
+        self._processes = processes
         self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._held = False
         self._pending = False
@@ -50,7 +56,14 @@ class Board:
 
     def document(self) -> bytes:
         """The status document now."""
-        return document.render(self.facts, self.instance, self.revision, self._handshakes(), self._clients())
+        return document.render(
+            self.facts,
+            self.instance,
+            self.revision,
+            self._handshakes(),
+            self._clients(),
+            self._processes(),
+        )
 
     async def wait(self, after: int | None, instance: str | None, seconds: float) -> bool:
         """Return when there is something the reader does not know (True), or after `seconds`."""

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import frames, jsontext, methods, revisions
@@ -13,6 +13,9 @@ from mcp_sidecar.core.interests import Interests
 from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket, process_mark
 from mcp_sidecar.session.calls import Outbox, RefusedError
 from mcp_sidecar.session.store import Store
+
+if TYPE_CHECKING:
+    from mcp_sidecar.session.relay import Relay
 
 MAX_CALLS = 1000
 _RECENT = 256
@@ -23,12 +26,14 @@ class Client:
     """One client's session."""
 
     __slots__ = (
-        "calls", "capabilities", "declared", "ended", "envelope", "info", "key", "last_used", "missed",
-        "process", "recent", "restored", "revision", "sid", "stream", "subject",
+        "calls", "capabilities", "declared", "ended", "envelope", "home", "info", "key", "last_used",
+        "missed", "process", "recent", "restored", "revision", "sid", "stream", "subject",
     )  # fmt: skip
 
     def __init__(self, sid: str, ticket: Ticket, subject: str, now: float, *, restored: bool) -> None:
         self.sid = sid
+        self.home: Relay
+        """The relay to the process that serves the session."""
         self.key = ticket.random.hex()
         self.subject = subject
         self.revision = ticket.revision
@@ -129,6 +134,11 @@ class Clients:
         """All sessions and all guests."""
         return iter([*self._by_sid.values(), *self._guests.values()])
 
+    @property
+    def guests(self) -> int:
+        """How many are told what sessions are told without having one."""
+        return len(self._guests)
+
     def host(self, guest: Client) -> None:
         """Have somebody told what sessions are told who has none."""
         self._guests[guest.key] = self._by_key[guest.key] = guest
@@ -138,8 +148,10 @@ class Clients:
         self._guests.pop(guest.key, None)
         self._by_key.pop(guest.key, None)
 
-    def open(self, params: dict[str, Any], subject: str) -> Client:
+    def open(self, params: dict[str, Any], subject: str, random: bytes | None = None) -> Client:
         """A new session for a client that sent `initialize` with these params.
+
+        `random` makes it unlike all others; None: any.
 
         Raises:
             RefusedError: all sessions the server may have are in use.
@@ -151,7 +163,7 @@ class Clients:
             capabilities=frozenset(declared if isinstance(declared, dict) else ())
             & set(methods.CLIENT_CAPABILITIES),
             created_ms=time.time_ns() // 1_000_000,
-            random=secrets.token_bytes(RANDOM_BYTES),
+            random=random or secrets.token_bytes(RANDOM_BYTES),
             process=process_mark(self._store.incarnation),
         )
         sid = self._signer.sign(ticket, subject)

@@ -38,15 +38,15 @@ _CONNECTED = State.CONNECTED  # see core/frames.py
 class Relay:
     """Holds the one session with the server and the sessions of the clients."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         store = Store(settings.state_dir)
-        signer = Signer(settings.signing_key, settings.server_uid)
+        self._signer = Signer(settings.signing_key, settings.server_uid)
         expire = settings.on_server_restart == EXPIRE
-        clients = Clients(signer, store, settings.max_clients, settings.idle_timeout, expire=expire)
-        board = Board(lambda: store.handshakes, lambda: len(clients))
+        clients = Clients(self._signer, store, settings.max_clients, settings.idle_timeout, expire=expire)
+        board = Board(lambda: store.handshakes, self.sessions_open, self.processes)
         table = CallTable(store.starts, settings.call_timeout, settings.max_call)
         self.settings = settings
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.shared = Shared(settings, self.metrics, store, table, clients, board)
         self.shared.interests.load(store.interests)
         level = store.interests.get("level")
@@ -106,13 +106,21 @@ class Relay:
 
         """
         await self.upstream.gate.ready(READY_SECONDS)
-        client = self.shared.clients.open(frame.params, subject)
+        return self.admit(frame, subject)
+
+    def admit(self, frame: frames.Frame, subject: str, random: bytes | None = None) -> tuple[str, bytes]:
+        """The same while the server can be used; `random` as for `Clients.open`."""
+        client = self.shared.clients.open(frame.params, subject, random)
+        client.home = self
         answer: dict[str, Any] = {**(self.shared.store.answer or {}), "protocolVersion": client.revision}
         return client.sid, frames.result(frame.raw_id, jsontext.dumps(answer))
 
     def find(self, sid: str, subject: str) -> Client | None:
         """The client's session, or None."""
-        return self.shared.clients.find(sid, subject)
+        client = self.shared.clients.find(sid, subject)
+        if client is not None:
+            client.home = self
+        return client
 
     def alive(self, client: Client) -> bool:
         """Whether a session that was found goes on; asking is use, as finding it is."""
@@ -194,27 +202,51 @@ class Relay:
             self._tool_names = frozenset(entry["name"] for entry in tools.shown) if tools else frozenset()
         return tool if tool in self._tool_names else OTHER
 
+    def commons(self) -> "Relay":
+        """The relay for clients without a session.
+
+        Raises:
+            RefusedError: no process can be had for them.
+
+        """
+        return self
+
+    def parts(self) -> "list[Relay]":
+        """All relays that serve clients."""
+        return [self]
+
+    def processes(self) -> int | None:
+        """Number of processes that belong to clients; None: there are none of this kind."""
+        return None
+
+    def sessions_open(self) -> int:
+        """Number of client sessions."""
+        return sum(len(part.shared.clients) for part in self.parts())
+
     def observe(self) -> None:
         """Set the gauges to what is true now."""
-        gauge, shared = self.metrics.gauge, self.shared
-        gauge("mcp_relay_clients", "Client sessions", {"": len(shared.clients)})
-        gauge("mcp_relay_calls_in_flight", "Requests the server has not answered", {"": len(shared.table)})
-        gauge("mcp_relay_calls_waiting", "Requests that wait for the server", {"": len(self.upstream.gate)})
-        streams = [client.stream for client in shared.clients if client.stream is not None]
+        gauge, shared, parts = self.metrics.gauge, self.shared, self.parts()
+        gauge("mcp_relay_clients", "Client sessions", {"": self.sessions_open()})
+        flying = sum(len(part.shared.table) for part in parts)
+        gauge("mcp_relay_calls_in_flight", "Requests the server has not answered", {"": flying})
+        waiting = sum(len(part.upstream.gate) for part in parts)
+        gauge("mcp_relay_calls_waiting", "Requests that wait for the server", {"": waiting})
+        gauge("mcp_relay_processes", "Processes that belong to clients", {"": self.processes() or 0})
+        clients = [client for part in parts for client in part.shared.clients]
+        streams = [client.stream for client in clients if client.stream is not None]
         gauge("mcp_relay_streams", "Open streams of client sessions", {"": len(streams)})
-        queued = sum(len(stream) for stream in streams) + sum(
-            len(call.outbox or ()) for _, call in shared.table.calls()
-        )
+        calls = [call for part in parts for _, call in part.shared.table.calls()]
+        queued = sum(map(len, streams)) + sum(len(call.outbox or ()) for call in calls)
         gauge("mcp_relay_events_queued", "Events that wait for their clients", {"": queued})
         gauge(
             "mcp_relay_server_requests_open",
             "Requests of the server that wait for a client",
-            {"": len(shared.asked)},
+            {"": sum(len(part.shared.asked) for part in parts)},
         )
         gauge(
             "mcp_relay_upstream_backlog",
             "Messages that wait for the server",
-            {"": len(self.upstream.backlog)},
+            {"": sum(len(part.upstream.backlog) for part in parts)},
         )
         gauge("mcp_relay_http_connections", "Connections of clients", {"": self.connections()})
         gauge("mcp_relay_tasks", "Tasks of the event loop", {"": len(asyncio.all_tasks())})

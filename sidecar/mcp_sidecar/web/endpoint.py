@@ -162,7 +162,7 @@ class Endpoint:
         if client is not None and method == b"GET":
             self._get(client, exchange)
         elif client is not None:
-            self._relay.end(client)
+            client.home.end(client)
             exchange.reply(Reply(200))
 
     def _client(self, exchange: Exchange, raw_id: bytes) -> Client | None:
@@ -214,7 +214,7 @@ class Endpoint:
         if is_request:
             self._request(exchange, client, frame)
         else:
-            self._relay.tell(client, frame)
+            client.home.tell(client, frame)
             exchange.reply(_ACCEPTED)
 
     def _request(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
@@ -222,7 +222,7 @@ class Endpoint:
             return
         if tracing.PARENT in exchange.head.headers:
             frame = self._relay.traced(frame, exchange.head.headers)
-        if self._relay.open:
+        if client.home.open:
             self._call(exchange, client, frame)
         else:
             exchange.defer(self._call_when_open(exchange, client, frame))
@@ -238,7 +238,7 @@ class Endpoint:
 
     async def _call_when_open(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
         try:
-            await self._relay.opened()
+            await client.home.opened()
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return
@@ -247,7 +247,7 @@ class Endpoint:
     def _call(self, exchange: Exchange, client: Client, frame: frames.Frame) -> None:
         kinds = self._accepts(exchange.head.headers.get(b"accept"))
         try:
-            call = self._relay.call(client, frame, sse=access.SSE in kinds)
+            call = client.home.call(client, frame, sse=access.SSE in kinds)
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame)
             return

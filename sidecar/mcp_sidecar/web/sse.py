@@ -68,7 +68,7 @@ class SseEndpoint:
             del self._streams[key]
             stream.outbox.close()
             if stream.client is not None:
-                self._relay.end(stream.client)
+                stream.client.home.end(stream.client)
 
     def message(self, exchange: Exchange) -> None:
         """Take a message."""
@@ -90,7 +90,7 @@ class SseEndpoint:
             return
         exchange.reply(_ACCEPTED)
         if stream.client is not None:
-            self._relay.tell(stream.client, frame)
+            stream.client.home.tell(stream.client, frame)
 
     def _request(self, exchange: Exchange, stream: _Stream, frame: frames.Frame) -> None:
         try:
@@ -102,7 +102,7 @@ class SseEndpoint:
         if tracing.PARENT in exchange.head.headers:
             frame = self._relay.traced(frame, exchange.head.headers)
         exchange.reply(_ACCEPTED)
-        if stream.client is not None and self._relay.open:
+        if stream.client is not None and stream.client.home.open:
             self._call(stream, stream.client, frame, visit)
         else:
             exchange.spawn(self._later(stream, frame, visit))
@@ -117,7 +117,7 @@ class SseEndpoint:
                 if visit is not None:
                     visit.ended("ok", len(body))
                 return
-            await self._relay.opened()
+            await (self._relay if stream.client is None else stream.client.home).opened()
         except RefusedError as refusal:
             _refuse(stream, frame, refusal, visit)
             return
@@ -132,16 +132,16 @@ class SseEndpoint:
         if client is None:
             return
         if stream.outbox.closed:  # the client went while it waited
-            self._relay.end(client)
+            client.home.end(client)
             return
         if stream.client is not None:
-            self._relay.end(stream.client)
+            stream.client.home.end(stream.client)
         client.stream = stream.outbox
         stream.client = client
 
     def _call(self, stream: _Stream, client: Client, frame: frames.Frame, visit: Visit | None) -> None:
         try:
-            call = self._relay.call(client, frame, sse=True)
+            call = client.home.call(client, frame, sse=True)
         except RefusedError as refusal:
             _refuse(stream, frame, refusal, visit)
             return

@@ -49,12 +49,19 @@ class StatelessEndpoint:
         elif frame.kind is frames.REQUEST:
             self._request(exchange, frame)
         elif frame.kind is frames.NOTIFICATION:
-            self._relay.stateless.notification(frame)
-            exchange.reply(_ACCEPTED)
+            self._notification(exchange, frame)
         else:
             self._count("invalid")
             text = "Invalid request: clients send requests and notifications only"
             exchange.reply(Reply(400, frames.error(frames.NULL, frames.INVALID_REQUEST, text)))
+
+    def _notification(self, exchange: Exchange, frame: frames.Frame) -> None:
+        try:
+            self._relay.commons().stateless.notification(frame)
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frames.NULL)
+            return
+        exchange.reply(_ACCEPTED)
 
     def _request(self, exchange: Exchange, frame: frames.Frame) -> None:
         kinds = self._accepts(exchange.head.headers.get(b"accept"))
@@ -67,45 +74,52 @@ class StatelessEndpoint:
             self._admission.enter(exchange, frame, exchange.head.subject)
             said = envelope.check(frame, exchange.head.headers)
         except RefusedError as refusal:
-            self._refuse(exchange, refusal, frame)
+            self._refuse(exchange, refusal, frame.raw_id)
             return
         except RejectionError as rejection:
             self._reject(exchange, rejection, frame)
             return
         if tracing.PARENT in exchange.head.headers:
             frame = self._relay.traced(frame, exchange.head.headers)
-        if self._relay.open:
-            self._call(exchange, frame, said, kinds)
+        try:
+            relay = self._relay.commons()
+        except RefusedError as refusal:
+            self._refuse(exchange, refusal, frame.raw_id)
+            return
+        if relay.open:
+            self._call(exchange, relay, frame, said, kinds)
         else:
-            exchange.defer(self._call_when_open(exchange, frame, said, kinds))
+            exchange.defer(self._call_when_open(exchange, relay, frame, said, kinds))
 
     async def _call_when_open(
-        self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
+        self, exchange: Exchange, relay: Relay, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
     ) -> None:
         try:
-            await self._relay.opened()
+            await relay.opened()
         except RefusedError as refusal:
-            self._refuse(exchange, refusal, frame)
+            self._refuse(exchange, refusal, frame.raw_id)
             return
         if exchange.gone:
             admission.end(exchange, "cancelled")
         else:
-            self._call(exchange, frame, said, kinds)
+            self._call(exchange, relay, frame, said, kinds)
 
-    def _call(self, exchange: Exchange, frame: frames.Frame, said: Envelope, kinds: frozenset[str]) -> None:
+    def _call(
+        self, exchange: Exchange, relay: Relay, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
+    ) -> None:
         try:
-            call = self._relay.stateless.request(
+            call = relay.stateless.request(
                 frame, said, exchange.head.subject, exchange.head.headers, sse=access.SSE in kinds
             )
         except RefusedError as refusal:
-            self._refuse(exchange, refusal, frame)
+            self._refuse(exchange, refusal, frame.raw_id)
             return
         except RejectionError as rejection:
             self._reject(exchange, rejection, frame)
             return
         admission.follow(exchange, call)
         # To close the connection is the way to cancel.
-        exchange.on_gone = lambda: self._relay.stateless.gone(call)
+        exchange.on_gone = lambda: relay.stateless.gone(call)
         json = access.JSON in kinds
         call.room = exchange.take_reply
         call.watch(lambda: self._reply(exchange, call, json=json))
@@ -127,12 +141,12 @@ class StatelessEndpoint:
             self._relay.metrics.count("mcp_relay_streams_dropped", "call")
         self._relay.finished(call)
 
-    def _refuse(self, exchange: Exchange, refusal: RefusedError, frame: frames.Frame) -> None:
+    def _refuse(self, exchange: Exchange, refusal: RefusedError, raw_id: bytes) -> None:
         self._count("answered_by_relay")
         told = translated(refusal)
         if told.status == 503:
             told.retry_after = RETRY_AFTER_SECONDS
-        replies.refuse(exchange, told, frame.raw_id)
+        replies.refuse(exchange, told, raw_id)
 
     def _reject(self, exchange: Exchange, rejection: RejectionError, frame: frames.Frame) -> None:
         self._count("answered_by_relay")

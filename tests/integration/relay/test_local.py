@@ -82,6 +82,24 @@ async def test_it_announces_its_url_as_one_json_line_and_leaves_no_process() -> 
         assert not [child for child in children if child.is_running()]
 
 
+@pytest.mark.parametrize("end", ["terminate", "kill"])
+async def test_no_process_of_any_client_is_left(end: str) -> None:
+    async with local("--per-client", "--max-processes", "3") as (process, url):
+        clients = [await RawClient(url, None).connect() for _ in range(3)]
+        pids = {(await client.text("stats"))["pid"] for client in clients}
+        for client in clients:
+            await client.http.aclose()
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(pids) == 3
+        assert pids < {child.pid for child in children}
+        getattr(process, end)()
+
+        async def gone() -> bool:
+            return not [child for child in children if child.is_running()]
+
+        await eventually(gone, 15)
+
+
 async def test_it_may_be_called_by_the_names_it_was_given() -> None:
     async with (
         local("--allowed-host", "mine.example", "--allowed-host", "*.lan") as (_, url),

@@ -37,6 +37,8 @@ def test_an_empty_spec_gets_the_documented_defaults() -> None:
         "max_call_seconds": 0,
         "idle_timeout_seconds": 7200,
         "on_server_restart": "Resume",
+        "mode": "Shared",
+        "max_processes": 4,
         "max_clients": 1000,
         "max_message_bytes": 16_777_216,
         "limits": {"calls_per_minute": None, "burst": None, "concurrent_calls": None},

@@ -112,6 +112,22 @@ def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are(
     assert json.loads(told["MCP_RELAY_TOOLS_OVERRIDES"]) == overrides
 
 
+def test_a_process_for_each_client_is_told_to_launcher_and_relay_and_nothing_where_they_share_one() -> None:
+    session = {"mode": "PerClient", "maxProcesses": 7}
+    words = server(session=session)["command"]
+    flags = words[: words.index("--")]
+    assert flags[flags.index("--control") :][:4] == [
+        "--control",
+        "/bridge/control.sock",
+        "--max-processes",
+        "7",
+    ]
+    told = {item["name"]: item["value"] for item in relay(session=session)["env"]}
+    assert (told["MCP_RELAY_SESSION_MODE"], told["MCP_RELAY_MAX_PROCESSES"]) == ("PerClient", "7")
+    assert "--control" not in server()["command"]
+    assert [item for item in relay()["env"] if item["name"].endswith(("_MODE", "_PROCESSES"))] == []
+
+
 def test_the_relay_learns_limits_and_audit_and_nothing_where_there_are_none() -> None:
     names = {"MCP_RELAY_CALLS_PER_MINUTE", "MCP_RELAY_CALL_BURST", "MCP_RELAY_CONCURRENT_CALLS"}
     limits = {"callsPerMinute": 60, "burst": 5, "concurrentCalls": 2}

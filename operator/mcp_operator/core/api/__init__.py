@@ -16,6 +16,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
     Reason,
     RecoveryAction,
+    SessionMode,
     SigningAlgorithm,
 )
 from mcp_operator.core.api.identity import (
@@ -27,7 +28,8 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
-from mcp_operator.core.api.spec import MCPServerSpec, Session
+from mcp_operator.core.api.session import Session
+from mcp_operator.core.api.spec import MCPServerSpec
 from mcp_operator.core.api.status import MCPServerStatus
 from mcp_relay_api.status import ErrorPhase
 
@@ -54,5 +56,6 @@ __all__ = [
     "Reason",
     "RecoveryAction",
     "Session",
+    "SessionMode",
     "SigningAlgorithm",
 ]

@@ -238,6 +238,15 @@ class OnServerRestart(StrEnum):
     """Their next request gets 404, upon which a client initialises anew."""
 
 
+class SessionMode(StrEnum):
+    """Who shares a server process (`spec.session.mode`)."""
+
+    SHARED = "Shared"
+    """All clients."""
+    PER_CLIENT = "PerClient"
+    """Nobody: each client session has its own."""
+
+
 class Audit(StrEnum):
     """What a relay records of its clients (`spec.session.audit`)."""
 

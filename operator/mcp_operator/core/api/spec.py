@@ -7,20 +7,17 @@ from pydantic import ConfigDict, Field
 from mcp_operator.core.api import identity
 from mcp_operator.core.api.cache import CACHE_RULES, Cache
 from mcp_operator.core.api.conditions import (
-    Audit,
     AuthType,
-    ClientCapability,
     EgressClass,
-    OnServerRestart,
-    Protocol,
     SigningAlgorithm,
 )
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
+from mcp_operator.core.api.session import DAY, Session
+from mcp_operator.core.api.tools import Tools
 
 MAX_VOLUMES = 64
 MAX_ENV = 512
 MAX_RETRIES = 10
-DAY = 86_400
 
 _COMMAND_MISSING = (
     "spec.command is required without spec.image: write the command that starts the server, for example "
@@ -43,12 +40,6 @@ def _own_keys(what: str) -> tuple[str, str]:
     )
 
 
-# No comma, which parts the names on their way to the relay; a port makes no sense behind a wildcard.
-_HOST = (
-    r"^(\*|\*(\.[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?)+"
-    r"|([a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?(\.[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?)*"
-    r"|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?)$"
-)
 _TEXT = Field(max_length=4096)
 Text = Annotated[str, _TEXT]
 LabelValue = Annotated[str, Field(max_length=63)]
@@ -75,86 +66,6 @@ class PodTemplate(Model):
 
     metadata: PodMetadata = PodMetadata()
     """Labels and annotations that are added to the pod's own. Default: none."""
-
-
-class CallLimits(Model):
-    """What one client may do. Above a limit it gets 429 with `Retry-After`, and the server nothing."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            (
-                "!has(self.burst) || has(self.callsPerMinute)",
-                "spec.session.limits.burst needs callsPerMinute: set that too, or remove burst",
-            )
-        )
-    )
-
-    calls_per_minute: Annotated[int, Field(ge=1, le=6_000_000)] | None = None
-    """Requests that a client may send a minute, in the long run; notifications do not count. At most 6000000.
-    Default: no limit."""
-    burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Requests that it may send at once after a time of quiet. At most 1000000. Default: what 10 seconds
-    bring, at least 1."""
-    concurrent_calls: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Requests of a client that may be open at the same time, those that wait for the server too. At most
-    1000. Default: no limit beside 1000 for a session."""
-
-
-class Session(Model):
-    """The MCP session, and limits for it and its clients."""
-
-    protocol: Protocol = Protocol.AUTO
-    """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
-    `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake
-    (2024-11-05 to 2025-11-25). Modern: revision 2026-07-28, for a server that speaks both and is better at
-    this one. A process speaks one kind; `status.session.protocolVersion` says which. Default Auto."""
-
-    http_sse: bool = False
-    """Serve the deprecated HTTP+SSE transport of revision 2024-11-05, too, with the stream at `/sse`, for
-    clients that know no other. Default false."""
-    client_capabilities: Annotated[
-        tuple[ClientCapability, ...], Field(max_length=3, json_schema_extra=SET)
-    ] = ()
-    """What a server with a handshake is told that it may ask clients for: `sampling`, `elicitation`, `roots`.
-    Its question goes to the client whose call it belongs to; while calls of several clients are open nobody
-    knows whose it is, and it is refused. A server of revision 2026-07-28 needs no list. Default: none."""
-    startup_timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = 120
-    """Seconds from the start of the process until `initialize` must be answered; then the pod is replaced.
-    Downloads by npx or uvx count. Default 120, at most 3600."""
-    call_timeout_seconds: Annotated[int, Field(ge=1, le=DAY)] = 30
-    """Seconds until a call that the server does not answer ends with an error and is cancelled. Default 30,
-    at most 86400."""
-    max_call_seconds: Annotated[int, Field(ge=0, le=DAY)] = 0
-    """Seconds that a call which reports progress may take in all: each progress notification gives it
-    `callTimeoutSeconds` again, up to this limit. Up to `callTimeoutSeconds`, progress extends nothing.
-    Default 0, at most 86400."""
-    idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
-    """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
-    hours), at most 2592000."""
-    on_server_restart: OnServerRestart = OnServerRestart.RESUME
-    """What becomes of clients' sessions when the server got a new process, which knows nothing of them.
-    Resume: they go on, and clients are told to read the lists again; subscriptions to resources and log
-    levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
-    servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
-    max_clients: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
-    most 100000."""
-    max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
-    """Bytes that one message may have, in either direction; a longer one is refused or dropped, the session
-    goes on. Default 16777216 (16 MiB), from 1024 to 268435456."""
-    limits: CallLimits = CallLimits()
-    """Limits of each client: of a session, for requests without one of the address they come from. Opening a
-    session counts for the address. Default: none."""
-    audit: Audit = Audit.NONE
-    """Calls: the relay writes one JSON line to its log for each request of a client: time, who, session,
-    method, tool, outcome, duration, sizes, ids, never arguments or results. Default None."""
-    allowed_hosts: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=259, pattern=_HOST)], ...],
-        Field(max_length=64, json_schema_extra=SET),
-    ] = ()
-    """More names by which clients may address the server, and web pages that may call it: `name` (any port),
-    `name:port`, `*.suffix`, or `*` for every name. The Service's own names and loopback are always allowed.
-    A request with another Host or Origin gets 403: that stops DNS rebinding. Default: none. At most 64."""
 
 
 class Recovery(Model):
@@ -264,64 +175,6 @@ class Auth(Model):
     operator makes a random token, key `token` of the Secret named like the Service."""
     jwt: Jwt | None = None
     """Whose tokens are good, with type JWT. Required then."""
-
-
-Glob = Annotated[str, Field(min_length=1, max_length=256)]
-
-
-ToolName = Annotated[str, Field(min_length=1, max_length=256)]
-
-
-class ToolOverride(Model):
-    """One tool under another name, title or description."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            (
-                "has(self.rename) || has(self.title) || has(self.description)",
-                "spec.tools.overrides: an entry changes nothing: add rename, title or description",
-            )
-        )
-    )
-
-    name: ToolName
-    """The server's name of the tool. Required."""
-    rename: ToolName | None = None
-    """Name by which clients see and call it; the server's name is then unknown to them. Default: the
-    server's."""
-    title: Annotated[str, Field(max_length=256)] | None = None
-    """Its name for people. Default: the server's."""
-    description: Annotated[str, Field(max_length=8192)] | None = None
-    """What models are told of it. Default: the server's."""
-
-
-class Tools(Model):
-    """Which of the server's tools clients may see and call, and as what."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            (
-                (
-                    "!has(self.overrides) || self.overrides.all(o, self.overrides.exists_one(p, "
-                    "(has(p.rename) ? p.rename : p.name) == (has(o.rename) ? o.rename : o.name)))"
-                ),
-                "spec.tools.overrides: two entries give the same name to two tools: choose another rename",
-            )
-        )
-    )
-
-    allow: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
-    """The server's names, or globs with `*`, `?` and `[ab]`, of the tools that clients may see and call; case
-    matters. Default, and with an empty list: all."""
-    deny: Annotated[tuple[Glob, ...], Field(max_length=256, json_schema_extra=SET)] = ()
-    """Names or globs of tools that they may not, whatever `allow` says. Default: none."""
-    overrides: Annotated[
-        tuple[ToolOverride, ...], Field(max_length=128, json_schema_extra=map_of("name"))
-    ] = ()
-    """Tools that clients know under another name, title or description; all else of them passes unchanged.
-    `allow` and `deny` go by the server's names. An entry without a tool, and a new name that another tool of
-    the server has, are told in condition Verified (reason ToolOverridesUnmatched). Default: none. At most
-    128."""
 
 
 class Network(Model):

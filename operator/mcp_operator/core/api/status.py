@@ -113,6 +113,8 @@ class SessionStatus(Model):
     """When the session was initialised. Only while it is."""
     clients: Annotated[int, Field(ge=0)] | None = None
     """Number of client sessions, with a delay of some seconds. Only while the session is initialised."""
+    processes: Annotated[int, Field(ge=0)] | None = None
+    """Number of processes for clients, with the same delay. Only with `spec.session.mode: PerClient`."""
     protocol_version: Annotated[str, Field(max_length=32)] | None = None
     """MCP revision that the server and the relay agreed on, for example 2025-11-25."""
     server_info: ServerInfo | None = None

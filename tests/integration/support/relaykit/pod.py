@@ -52,6 +52,7 @@ class Pod:
             "admin_token": ADMIN_TOKEN.encode(),
             "socket_path": str(self.socket),
             "host": "127.0.0.1",
+            "control_path": str(directory / "control.sock"),
             "state_dir": directory / "state",
             "port": self.port,
             "admin_port": self.admin_port,
@@ -75,10 +76,17 @@ class Pod:
         kind, _, rest = mode.partition(":")
         script = [str(STATELESS), rest or "answer"] if kind == "stateless" else [str(SCRIPTED), mode]
         log = self.directory / "termination"
+        control = (
+            "--control",
+            self.settings.control_path,
+            "--max-processes",
+            str(self.settings.max_processes),
+        )
         self.launcher = subprocess.Popen(
             [
                 str(launcher_path()), "run", "--socket", str(self.socket), "--termination-log", str(log),
-                "--max-line-bytes", str(self.settings.max_message_bytes), "--",
+                "--max-line-bytes", str(self.settings.max_message_bytes),
+                *(control if self.settings.session_mode == "PerClient" else ()), "--",
                 *(command or [sys.executable, *script]),
             ],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -118,6 +126,9 @@ class Pod:
             "MCP_RELAY_PORT": str(self.port),
             "MCP_RELAY_ADMIN_PORT": str(self.admin_port),
             "MCP_RELAY_PROTOCOL": self.settings.protocol,
+            "MCP_RELAY_SESSION_MODE": self.settings.session_mode,
+            "MCP_RELAY_MAX_PROCESSES": str(self.settings.max_processes),
+            "MCP_RELAY_CONTROL": self.settings.control_path,
         }
 
     async def spawn_relay(self) -> None:

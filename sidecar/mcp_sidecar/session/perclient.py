@@ -1,0 +1,256 @@
+"""A process for each client session, instead of one for all.
+
+The first process of the launcher serves no client: it says whether the command works, and which tools there
+are. Each session gets a relay of its own, to a process of its own; nothing is shared between these but the
+metrics. Clients without a session can keep nothing between two requests: they have one process together.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import secrets
+import shutil
+
+from mcp_sidecar import log
+from mcp_sidecar.core import frames
+from mcp_sidecar.core.bucket import Limits
+from mcp_sidecar.core.machine import State
+from mcp_sidecar.core.sessionid import RANDOM_BYTES
+from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.relay import IDLE_CHECK_SECONDS, READY_SECONDS, Relay
+from mcp_sidecar.settings import EXPIRE, SHARED, Settings
+from mcp_sidecar.stdio.keeper import Keeper, KeeperError
+
+COMMONS = "commons"
+NAME_LENGTH = 16
+LAST_WORDS_SECONDS = 0.3
+STOP_AGAIN_SECONDS = 0.2
+RETRY_AFTER_SECONDS = 1
+_UNAVAILABLE = 503
+
+
+class Cell:
+    """One process, and who it is for; `client` is None before its session is found, and for the commons."""
+
+    __slots__ = ("client", "ended", "name", "relay", "starting", "used", "watch")
+
+    def __init__(self, name: str, relay: Relay, now: float) -> None:
+        self.name = name
+        self.relay = relay
+        self.client: Client | None = None
+        self.used = now
+        self.starting = False
+        self.ended = False
+        self.watch: asyncio.Task[None] | None = None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody waits for it or listens to it."""
+        shared = self.relay.shared
+        listening = shared.clients.guests > 0 or (self.client is not None and self.client.in_use)
+        return self.starting or listening or len(shared.table) > 0
+
+    @property
+    def last_used(self) -> float:
+        """When it was used last, by the clock of the event loop."""
+        return self.used if self.client is None else self.client.last_used
+
+
+class PerClient(Relay):
+    """Holds the session with the first process, and the relays of all others."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._cells: dict[str, Cell] = {}
+        self._by_sid: dict[str, Client] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        super().__init__(settings)
+        self._keeper = Keeper(settings.control_path)
+
+    def start(self) -> None:
+        """Begin to connect, also to the processes that an earlier relay has left."""
+        super().start()
+        for name in self._keeper.running():
+            self._make(name, found=True)
+        sweeper = self._loop.create_task(self._sweep())
+        sweeper.add_done_callback(self._task_ended)
+        self._tasks.append(sweeper)
+
+    def _make(self, name: str, *, found: bool = False) -> Cell:
+        settings = dataclasses.replace(
+            self.settings,
+            socket_path=self._keeper.socket(name),
+            state_dir=self.settings.state_dir / "processes" / name,
+            session_mode=SHARED,
+            on_server_restart=EXPIRE,
+            limits=Limits(),  # what holds for clients was asked for before
+            audit=False,
+        )
+        relay = Relay(settings, self.metrics)
+        cell = self._cells[name] = Cell(name, relay, self._loop.time())
+        clients = relay.shared.clients
+
+        def ended(client: Client, reason: str) -> None:
+            relay.outbound.client_ended(client, reason)
+            self._end(cell, reason)
+
+        clients.on_end, clients.on_change = ended, self.shared.board.clients_changed
+        relay.on_failure = self._failed
+        relay.start()
+        cell.watch = self._loop.create_task(self._watch(cell, found=found))
+        cell.watch.add_done_callback(self._watch_ended)
+        self.shared.board.clients_changed()
+        return cell
+
+    def _failed(self) -> None:
+        self.on_failure()
+
+    def _watch_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._task_ended(task)
+
+    async def _watch(self, cell: Cell, *, found: bool) -> None:
+        """Have the process started and see its end."""
+        while self._ending and len(self._cells) + len(self._ending) > self.settings.max_processes:
+            await asyncio.wait(set(self._ending), return_when=asyncio.FIRST_COMPLETED)
+        if cell.ended:
+            return
+        try:
+            code, why = await (self._keeper.watch if found else self._keeper.run)(cell.name), ""
+        except KeeperError as error:
+            code, why = 255, str(error)
+        upstream = cell.relay.upstream
+        if not cell.ended and upstream.state is not State.EXITED:
+            await asyncio.sleep(LAST_WORDS_SECONDS)  # its own launcher's report may be on its way
+        if cell.ended:
+            return
+        if upstream.state is not State.EXITED:
+            reason = "StartFailed" if why else "Exited"
+            upstream.control({"event": "exit", "exitCode": code, "reason": reason, "message": why})
+        self._finish_client(cell, "process_ended")
+
+    def _finish_client(self, cell: Cell, reason: str) -> None:
+        if cell.client is not None:
+            cell.relay.shared.clients.end(cell.client, reason)
+        self._end(cell, reason)
+
+    def _end(self, cell: Cell, reason: str) -> None:
+        """End a process; its session, if it had one, has ended."""
+        if cell.ended:
+            return
+        cell.ended = True
+        del self._cells[cell.name]
+        if cell.client is not None:
+            self._by_sid.pop(cell.client.sid, None)
+        log.event("process_ended", process=cell.name, reason=reason)
+        task = self._loop.create_task(self._stop(cell))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        task.add_done_callback(self._watch_ended)
+        self.shared.board.clients_changed()
+
+    async def _stop(self, cell: Cell) -> None:
+        await cell.relay.close()  # so that its launcher waits for nobody
+        while cell.watch is not None and not cell.watch.done():
+            # Refused if it has ended, or if the request to start it is still on its way.
+            with contextlib.suppress(KeeperError):
+                await self._keeper.stop(cell.name)
+            await asyncio.wait([cell.watch], timeout=STOP_AGAIN_SECONDS)
+        shutil.rmtree(cell.relay.settings.state_dir, ignore_errors=True)
+
+    def _make_room(self) -> None:
+        """Raises RefusedError when all processes are in use."""
+        if len(self._cells) < self.settings.max_processes:
+            return
+        idle = [cell for cell in self._cells.values() if not cell.in_use]
+        if not idle:
+            limit = self.settings.max_processes
+            text = f"All {limit} processes of this server are in use; try again later"
+            data = {"reason": "capacity", "max_processes": limit}
+            raise RefusedError(frames.SERVER_ERROR, text, data, _UNAVAILABLE, RETRY_AFTER_SECONDS)
+        self._finish_client(min(idle, key=lambda cell: cell.last_used), "capacity")
+
+    async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
+        """Start a process for a new session, and answer `initialize` as it does.
+
+        Raises:
+            RefusedError: it cannot be used, or all processes are in use.
+
+        """
+        await self.upstream.gate.ready(READY_SECONDS)
+        self._make_room()
+        random = secrets.token_bytes(RANDOM_BYTES)
+        cell = self._make(_name(random))
+        cell.starting = True
+        try:
+            await cell.relay.upstream.gate.ready(READY_SECONDS)
+            sid, body = cell.relay.admit(frame, subject, random)
+            self._enter(cell, cell.relay.find(sid, subject))
+        finally:
+            cell.starting = False
+            if cell.client is None:
+                self._end(cell, "not_started")
+        return sid, body
+
+    def _enter(self, cell: Cell, client: Client | None) -> Client | None:
+        if client is not None:
+            cell.client = self._by_sid[client.sid] = client
+        return client
+
+    def find(self, sid: str, subject: str) -> Client | None:
+        """The client's session, or None."""
+        client = self._by_sid.get(sid)
+        if client is not None:
+            return client.home.find(sid, subject)
+        ticket = self._signer.verify(sid, subject)
+        cell = None if ticket is None else self._cells.get(_name(ticket.random))
+        return None if cell is None else self._enter(cell, cell.relay.find(sid, subject))
+
+    def commons(self) -> Relay:
+        """The relay for clients without a session; its process starts with the first of them."""
+        cell = self._cells.get(COMMONS)
+        if cell is None:
+            self._make_room()
+            cell = self._make(COMMONS)
+        cell.used = self._loop.time()
+        return cell.relay
+
+    async def _sweep(self) -> None:
+        """End what nobody uses any more: of sessions, their relays know; here the rest."""
+        idle = self.settings.idle_timeout
+        while True:
+            await asyncio.sleep(min(IDLE_CHECK_SECONDS, idle / 4))
+            before = self._loop.time() - idle
+            for cell in list(self._cells.values()):
+                if cell.relay.upstream.muted:
+                    self._finish_client(cell, "process_ended")
+                elif cell.client is None and not cell.in_use and cell.last_used < before:
+                    self._end(cell, "idle")
+
+    def parts(self) -> list[Relay]:
+        """All relays."""
+        return [self, *(cell.relay for cell in self._cells.values())]
+
+    def processes(self) -> int | None:
+        """Number of processes for clients."""
+        return len(self._cells)
+
+    async def drain(self, seconds: float) -> None:
+        """No new calls; let the open ones finish for at most `seconds`, then answer them with an error."""
+        drains = [cell.relay.drain(seconds) for cell in self._cells.values()]
+        await asyncio.gather(super().drain(seconds), *drains)
+
+    async def close(self) -> None:
+        """Stop everything of this relay; the processes are the launcher's."""
+        watches = [cell.watch for cell in self._cells.values() if cell.watch is not None]
+        for task in (*watches, *self._ending):
+            task.cancel()
+        await asyncio.gather(*watches, *self._ending, return_exceptions=True)
+        for cell in self._cells.values():
+            await cell.relay.close()
+        await super().close()
+
+
+def _name(random: bytes) -> str:
+    """The process of the session whose id has these bytes."""
+    return random.hex()[:NAME_LENGTH]

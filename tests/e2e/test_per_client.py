@@ -1,0 +1,60 @@
+"""A process for each client session, on a real cluster."""
+
+import asyncio
+import json
+
+from clusterkit import kube as k
+from clusterkit.servers import Server, Servers, is_ready, kill_process, status
+
+
+async def ready(servers: Servers, name: str) -> Server:
+    """A server of which two clients may have a process at once."""
+    return await servers.ready(name, session={"mode": "PerClient", "maxProcesses": 2})
+
+
+async def test_clients_have_processes_of_their_own_and_the_death_of_one_is_nobody_elses(
+    servers: Servers,
+) -> None:
+    server = await ready(servers, "apart")
+    one, two = await server.client(), await server.client()
+    assert [await one.call("count"), await one.call("count"), await two.call("count")] == ["1", "2", "1"]
+    first, other = (await server.stats(one))["pid"], (await server.stats(two))["pid"]
+    await server.until(
+        lambda item: status(item, "session", "processes") == 2, what="two processes in the status"
+    )
+    pod = await server.pod()
+    await asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], first)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "count", "arguments": {}}}
+    async with asyncio.timeout(10):
+        while (reply := await one.post(call)).status != 404:  # noqa: ASYNC110 - another process ends
+            await asyncio.sleep(0.1)  # calls meanwhile are answered with the end of the process
+    assert json.loads(reply.body)["error"]["data"]["reason"] == "session_not_found"
+    assert await two.call("count") == "2"
+    assert (await server.stats(two))["pid"] == other
+    again = await server.client()
+    assert await again.call("count") == "1"
+    item = await server.get()
+    assert is_ready(item)
+    assert (status(item, "recovery", "restarts"), status(item, "session", "epoch")) == (0, 1)
+    assert (await server.pod())["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
+async def test_overrides_reach_clients_and_the_status(servers: Servers) -> None:
+    overrides = [
+        {"name": "echo", "rename": "say", "title": "Say it", "description": "Says it again"},
+        {"name": "absent", "title": "x"},
+    ]
+    server = await servers.ready("renamed", tools={"overrides": overrides, "allow": ["echo", "count"]})
+    client = await server.client()
+    assert set(await client.tools()) == {"say", "count"}
+    assert await client.call("say", text="hello") == "hello"
+
+    def told(item: k.Json | None) -> bool:
+        shown = {tool["name"]: tool for tool in status(item, "tools") or ()}
+        said = shown.get("say", {})
+        return (said.get("title"), said.get("description")) == ("Say it", "Says it again")
+
+    item = await server.until(told, what="the new name in the status")
+    verified = next(each for each in item["status"]["conditions"] if each["type"] == "Verified")
+    assert (verified["status"], verified["reason"]) == ("True", "ToolOverridesUnmatched")
+    assert "'absent'" in verified["message"]

@@ -1,0 +1,224 @@
+"""One process for each client session: nothing of one client is seen by another."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from relaykit.client import Client, body
+from relaykit.pod import SCRIPTED, Pod
+from relaykit.waiting import eventually
+
+PER_CLIENT = {"session_mode": "PerClient"}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+async def pid(client: Client) -> int:
+    """The process that serves a client."""
+    found = (await client.text("stats"))["pid"]
+    assert isinstance(found, int)
+    return found
+
+
+async def gone(number: int) -> None:
+    async def ended() -> bool:
+        return not psutil.pid_exists(number)
+
+    await eventually(ended, 15)
+
+
+async def tools(client: Client) -> set[str]:
+    return {tool["name"] for tool in (await client.request("tools/list"))["result"]["tools"]}
+
+
+async def made(make_pod: Any, mode: str = "answer", **settings: Any) -> Pod:
+    pod: Pod = await make_pod(mode, **(PER_CLIENT | settings))
+    await pod.until("Connected")
+    return pod
+
+
+async def stateless(pod: Pod, name: str, **arguments: Any) -> Any:
+    """What a tool answers to a client without a session."""
+    message = body("tools/call", 1, name=name, arguments=arguments, _meta=ENVELOPE)
+    headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": name}
+    async with pod.client() as client:
+        return (await client.post(message, **headers)).json()
+
+
+def lost(reply: Any) -> bool:
+    """Whether a reply says that the session has to be begun anew."""
+    data = reply.json()["error"]["data"]
+    return (reply.status_code, data["reason"], data["action"]) == (
+        404, "session_not_found", "reinitialize_and_replay_once",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "seen"), [("PerClient", False), ("Shared", True)])
+async def test_what_one_client_does_to_the_servers_state_is_seen_by_others_only_where_it_is_shared(
+    make_pod: Any, mode: str, seen: bool
+) -> None:
+    pod = await made(make_pod, session_mode=mode)
+    one, two = await pod.connected(), await pod.connected()
+    await one.call("change")
+    assert "extra0" in await tools(one)
+    assert ("extra0" in await tools(two)) is seen
+    assert (await pid(one) == await pid(two)) is seen
+    assert "extra0" not in {tool.name for tool in (await pod.status()).tools} or seen
+
+
+async def test_sessions_at_a_server_without_sessions_have_a_process_each(make_pod: Any) -> None:
+    pod = await made(make_pod, "stateless")
+    one, two = await pod.connected(), await pod.connected()
+    for client, text in ((one, "a"), (two, "b")):
+        assert text in (await client.call("echo", text=text))["result"]["content"][0]["text"]
+    assert (await pod.status()).processes == 2
+
+
+async def test_the_end_of_a_process_ends_the_calls_and_the_session_of_its_client_alone(make_pod: Any) -> None:
+    pod = await made(make_pod)
+    one, two = await pod.connected(), await pod.connected()
+    before, first, other = await pod.status(), await pid(one), await pid(two)
+    calls = [
+        asyncio.create_task(client.call("sleep", 7, seconds=seconds))
+        for client, seconds in ((one, 60), (two, 2))
+    ]
+    await pod.in_flight(2)
+    os.kill(first, signal.SIGKILL)
+    assert (await calls[0])["error"]["data"] == {"reason": "server_gone", "outcome": "unknown"}
+
+    async def told() -> bool:
+        reply = await one.post(body("tools/list", 8))
+        return reply.status_code == 404 and lost(reply)
+
+    await eventually(told)
+    assert (await calls[1])["result"]["content"][0]["text"] == "slept"
+    assert await pid(two) == other
+    again = await pod.connected()
+    assert await pid(again) not in (first, other)
+    status = await pod.status()
+    assert (status.state, status.process, status.error) == ("Connected", before.process, None)
+
+
+async def test_delete_ends_the_process_of_the_session(make_pod: Any) -> None:
+    pod = await made(make_pod)
+    one, two = await pod.connected(), await pod.connected()
+    first, other = await pid(one), await pid(two)
+    assert (await one.delete()).status_code == 200
+    await gone(first)
+    assert lost(await one.post(body("tools/list", 8)))
+    assert await pid(two) == other
+
+
+async def test_an_idle_session_ends_with_its_process_and_one_with_an_open_stream_does_not(
+    make_pod: Any,
+) -> None:
+    pod = await made(make_pod, idle_timeout=1.0)
+    one, two = await pod.connected(), await pod.connected()
+    async with two.stream():
+        first, other = await pid(one), await pid(two)
+        await gone(first)
+        assert lost(await one.post(body("tools/list", 8)))
+        assert await pid(two) == other
+
+
+async def test_above_the_limit_the_session_idle_longest_ends_and_none_in_use_does(make_pod: Any) -> None:
+    pod = await made(make_pod, max_processes=2)
+    one, two = await pod.connected(), await pod.connected()
+    idle = await pid(one)
+    async with two.stream():
+        used = await pid(two)
+        three = await pod.connected()
+        await gone(idle)
+        assert lost(await one.post(body("tools/list", 8)))
+        async with three.stream():
+            params = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            }
+            reply = await pod.client().post(body("initialize", 1, **params))
+            assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+            assert reply.json()["error"]["data"] == {"reason": "capacity", "max_processes": 2}
+            assert (await pod.status()).processes == 2
+        assert await pid(two) == used
+
+
+async def test_clients_without_a_session_have_one_process_of_their_own(make_pod: Any) -> None:
+    pod = await made(make_pod)
+    client = await pod.connected()
+    own = await pid(client)
+    shared = [
+        json.loads((await stateless(pod, "stats"))["result"]["content"][0]["text"])["pid"] for _ in range(2)
+    ]
+    assert shared[0] == shared[1] != own
+    os.kill(shared[0], signal.SIGKILL)
+    await gone(shared[0])
+
+    async def served() -> bool:
+        answer = await stateless(pod, "echo", text="x")
+        return "result" in answer
+
+    await eventually(served)
+    assert await pid(client) == own
+    assert (await pod.status()).state == "Connected"
+
+
+async def test_a_relay_that_was_killed_finds_every_session_and_its_process_again(make_pod: Any) -> None:
+    pod: Pod = await make_pod(relay="own", **PER_CLIENT)
+    await pod.until("Connected")
+    one, two = await pod.connected(), await pod.connected()
+    await one.call("change")
+    before = [await pid(one), await pid(two)]
+    await pod.kill_relay()
+    await pod.spawn_relay()
+    assert [await pid(one), await pid(two)] == before
+    assert "extra0" in await tools(one)
+    assert (await one.text("stats"))["initialize"] == 1
+    assert (await pod.status()).processes == 2
+    assert (await one.delete()).status_code == 200
+    await gone(before[0])
+
+
+async def test_processes_and_sessions_are_counted(make_pod: Any) -> None:
+    pod = await made(make_pod)
+    assert (await pod.status()).processes == 0
+    clients = [await pod.connected() for _ in range(3)]
+    status = await pod.status()
+    assert (status.clients, status.processes) == (3, 3)
+    metrics = (await pod.admin("GET", "/metrics")).text
+    assert "\nmcp_relay_processes 3.0\n" in metrics
+    assert "\nmcp_relay_clients 3.0\n" in metrics
+    await clients[0].delete()
+    assert (await pod.status()).processes == 2
+
+
+async def test_a_process_that_does_not_start_is_told_to_its_client_alone(
+    make_pod: Any, tmp_path: Path
+) -> None:
+    script = tmp_path / "server.sh"
+    marker = tmp_path / "started"
+    script.write_text(f"#!/bin/sh\n[ -e {marker} ] && exit 3\ntouch {marker}\nexec python3 {SCRIPTED}\n")
+    script.chmod(0o755)
+    pod = Pod(tmp_path, **PER_CLIENT)
+    try:
+        pod.launch(command=[str(script)])
+        await pod.relay()
+        await pod.until("Connected")
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        answer = (await pod.client().post(body("initialize", 1, **params))).json()
+        assert "exited with code 3" in answer["error"]["message"]
+        assert ((await pod.status()).state, (await pod.status()).processes) == ("Connected", 0)
+    finally:
+        await pod.stop()
