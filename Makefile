@@ -104,16 +104,17 @@ chaos: $(VENV)/.ready ## 200 faults in random order, while clients call (SEED=N,
 	@echo "==> faults, the long form"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) --json build/chaos.json
 
-bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
-	@mkdir -p build
-	@PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
-	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json
+# The tables go to build/bench-*.md as docs/performance.md has them, all figures to build/bench-*.json.
+BENCH := PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python
+REPEAT = $(if $(REPETITIONS),--repetitions $(REPETITIONS))
 
-scale: $(VENV)/.ready ## the operator with 1,000 servers, at rest and restarted, on the running local node (SERVERS=N)
-	@mkdir -p build
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
-	  $(BIN)/python benchmarks/scale.py --servers $(or $(SERVERS),1000) --json build/bench-scale.json
+bench: $(VENV)/.ready launcher ## measure on loopback (with peers), then in the cluster (REPETITIONS=N); tables also in build/bench-*.md
+	@echo "==> loopback"
+	@$(BENCH) benchmarks/loopback.py --peers $(REPEAT) --json build/bench-loopback.json | tee build/bench-loopback.md
+	@$(MAKE) --no-print-directory cluster
+	@echo "==> cluster"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BENCH) benchmarks/cluster.py $(REPEAT) --json build/bench-cluster.json \
+	  | tee build/bench-cluster.md
 
 soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
 	@PYTHONPATH=tests/cluster:tests/e2e/support:tests/integration/support \
