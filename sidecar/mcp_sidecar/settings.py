@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, claims, methods, opening
+from mcp_sidecar.core import access, claims, methods, opening, target
 from mcp_sidecar.core.bucket import NONE, Limits
 from mcp_sidecar.core.claims import Rules
 from mcp_sidecar.core.overrides import Override
+from mcp_sidecar.core.target import Target
 
 AUTH_KINDS = ("Bearer", "JWT", "None")
 MAX_SKEW_SECONDS = 300.0
@@ -40,7 +41,11 @@ class Settings:
     jwks: bytes = b""
     """The issuer's keys, as JWK Set, until others are brought; empty: none."""
     admin_token: bytes
-    socket_path: str
+    socket_path: str = paths.SOCKET_PATH
+    remote: Target | None = None
+    """The remote server in place of the one behind the socket."""
+    secrets_dir: Path = Path(paths.SECRETS_DIR)
+    """Where the values of the remote server's headers stand."""
     state_dir: Path
     host: str = ""
     """Address that is served; "": all, of both families."""
@@ -102,6 +107,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         jwt=_rules(environment) if auth == "JWT" else None,
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
+        remote=_remote(environment),
+        secrets_dir=secrets,
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
         host=environment.get("MCP_RELAY_HOST", ""),
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
@@ -152,6 +159,14 @@ def _rules(environment: Mapping[str, str]) -> Rules:
     if unknown or not found.issuer or not found.audiences or not 0 <= found.clock_skew <= MAX_SKEW_SECONDS:
         raise SettingsError(f"{name}: issuer, audiences, algorithms or clockSkewSeconds has no sense")
     return found
+
+
+def _remote(environment: Mapping[str, str]) -> Target | None:
+    text = environment.get(paths.ENV_REMOTE, "")
+    try:
+        return target.read(text) if text else None
+    except target.TargetError as error:
+        raise SettingsError(f"{paths.ENV_REMOTE}: {error}") from error
 
 
 def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:

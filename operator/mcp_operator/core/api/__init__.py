@@ -16,6 +16,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
     Reason,
     RecoveryAction,
+    RemoteTransport,
     SessionMode,
     SigningAlgorithm,
 )
@@ -28,6 +29,7 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
+from mcp_operator.core.api.remote import Remote
 from mcp_operator.core.api.session import Session
 from mcp_operator.core.api.spec import MCPServerSpec
 from mcp_operator.core.api.status import MCPServerStatus
@@ -55,6 +57,8 @@ __all__ = [
     "Protocol",
     "Reason",
     "RecoveryAction",
+    "Remote",
+    "RemoteTransport",
     "Session",
     "SessionMode",
     "SigningAlgorithm",
