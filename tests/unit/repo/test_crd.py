@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,13 @@ def test_every_rule_names_its_field_and_a_cure(root: Schema) -> None:
         assert rule["message"].startswith("spec."), rule
         assert ": " in rule["message"], rule
         assert "\n" not in rule["rule"] + rule["message"]
+
+
+def test_what_a_rule_forbids_is_not_filled_in_by_a_default(root: Schema) -> None:
+    for path, node in _nodes(root):
+        for rule in node.get("x-kubernetes-validations", ()):
+            for name in re.findall(r"!has\(self\.(\w+)\)", rule["rule"]):
+                assert "default" not in node["properties"][name], f"{path}.{name}: {rule['message']}"
 
 
 def test_a_missing_command_is_left_to_the_rule_that_explains_it(root: Schema) -> None:

@@ -40,6 +40,8 @@ class CallLimits(Model):
     1000. Default: no limit beside 1000 for a session."""
 
 
+MAX_PROCESSES = 4
+MAX_CLIENTS = 1000
 _PER_CLIENT = "(has(self.mode) && self.mode == 'PerClient')"
 
 
@@ -69,7 +71,8 @@ class Session(Model):
     process tells whether the server works and which tools it has; clients without sessions (revision
     2026-07-28) have one together. All processes share the container's limits, files and user. Default
     Shared."""
-    max_processes: Annotated[int, Field(ge=1, le=1000)] = 4
+    # No defaults in the definition for what belongs to one of the modes: they would stand in the other, too.
+    max_processes: Annotated[int, Field(ge=1, le=1000)] | None = None
     """With PerClient: number of processes for clients at once; above it the one that was idle longest ends,
     with its session. While all are in use, `initialize` gets 503. `resources` must be enough for one more
     than this. Default 4, at most 1000."""
@@ -101,12 +104,12 @@ class Session(Model):
     idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
     """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
     hours), at most 2592000."""
-    on_server_restart: OnServerRestart = OnServerRestart.RESUME
+    on_server_restart: OnServerRestart | None = None
     """What becomes of clients' sessions when the server got a new process, which knows nothing of them.
     Resume: they go on, and clients are told to read the lists again; subscriptions to resources and log
     levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
     servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
-    max_clients: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    max_clients: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
     most 100000."""
     max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
@@ -125,3 +128,13 @@ class Session(Model):
     """More names by which clients may address the server, and web pages that may call it: `name` (any port),
     `name:port`, `*.suffix`, or `*` for every name. The Service's own names and loopback are always allowed.
     A request with another Host or Origin gets 403: that stops DNS rebinding. Default: none. At most 64."""
+
+    @property
+    def process_limit(self) -> int:
+        """`max_processes`, or what it is without being set."""
+        return self.max_processes or MAX_PROCESSES
+
+    @property
+    def client_limit(self) -> int:
+        """The same of `max_clients`."""
+        return self.max_clients or MAX_CLIENTS
