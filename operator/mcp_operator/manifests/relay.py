@@ -59,7 +59,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_STARTUP_TIMEOUT: str(spec.session.startup_timeout_seconds),
         paths.ENV_CALL_TIMEOUT: str(spec.session.call_timeout_seconds),
         paths.ENV_IDLE_TIMEOUT: str(spec.session.idle_timeout_seconds),
-        paths.ENV_MAX_CLIENTS: str(spec.session.client_limit),
+        paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
         paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
         **_tools(spec.tools),
     }
@@ -70,11 +70,11 @@ def _optional(session: Session) -> dict[str, str]:
     found = {}
     if session.max_call_seconds:
         found[paths.ENV_MAX_CALL] = str(session.max_call_seconds)
-    if session.on_server_restart not in {None, OnServerRestart.RESUME}:
-        found[paths.ENV_ON_SERVER_RESTART] = OnServerRestart.EXPIRE.value
+    if session.on_server_restart is not OnServerRestart.RESUME:
+        found[paths.ENV_ON_SERVER_RESTART] = session.on_server_restart.value
     if session.mode is not SessionMode.SHARED:
         found[paths.ENV_SESSION_MODE] = session.mode.value
-        found[paths.ENV_MAX_PROCESSES] = str(session.process_limit)
+        found[paths.ENV_MAX_PROCESSES] = str(session.max_processes)
     if session.audit is not Audit.NONE:
         found[paths.ENV_AUDIT] = session.audit.value
     limits = session.limits

@@ -60,4 +60,4 @@ def _more_processes(spec: MCPServerSpec) -> list[str]:
     """Where the relay asks for processes beside the first one."""
     if spec.session.mode is SessionMode.SHARED:
         return []
-    return ["--control", paths.CONTROL_PATH, "--max-processes", str(spec.session.process_limit)]
+    return ["--control", paths.CONTROL_PATH, "--max-processes", str(spec.session.max_processes)]

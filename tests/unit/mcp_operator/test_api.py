@@ -36,16 +36,15 @@ def test_an_empty_spec_gets_the_documented_defaults() -> None:
         "call_timeout_seconds": 30,
         "max_call_seconds": 0,
         "idle_timeout_seconds": 7200,
-        "on_server_restart": None,
+        "on_server_restart": "Resume",
         "mode": "Shared",
-        "max_processes": None,
-        "max_clients": None,
+        "max_processes": 4,
+        "max_clients": 1000,
         "max_message_bytes": 16_777_216,
         "limits": {"calls_per_minute": None, "burst": None, "concurrent_calls": None},
         "audit": "None",
         "allowed_hosts": (),
     }
-    assert (spec.session.process_limit, spec.session.client_limit) == (4, 1000)
     assert spec.recovery.model_dump() == {
         "max_retries": 3,
         "backoff_seconds": (2, 4, 8),

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api.conditions import Audit, ClientCapability, OnServerRestart, Protocol, SessionMode
-from mcp_operator.core.api.model import SET, Model, rules
+from mcp_operator.core.api.model import SET, UNDECLARED, Model, rules
 
 DAY = 86_400
 
@@ -40,8 +40,6 @@ class CallLimits(Model):
     1000. Default: no limit beside 1000 for a session."""
 
 
-MAX_PROCESSES = 4
-MAX_CLIENTS = 1000
 _PER_CLIENT = "(has(self.mode) && self.mode == 'PerClient')"
 
 
@@ -71,8 +69,7 @@ class Session(Model):
     process tells whether the server works and which tools it has; clients without sessions (revision
     2026-07-28) have one together. All processes share the container's limits, files and user. Default
     Shared."""
-    # No defaults in the definition for what belongs to one of the modes: they would stand in the other, too.
-    max_processes: Annotated[int, Field(ge=1, le=1000)] | None = None
+    max_processes: Annotated[int, Field(ge=1, le=1000, json_schema_extra=UNDECLARED)] = 4
     """With PerClient: number of processes for clients at once; above it the one that was idle longest ends,
     with its session. While all are in use, `initialize` gets 503. `resources` must be enough for one more
     than this. Default 4, at most 1000."""
@@ -104,12 +101,14 @@ class Session(Model):
     idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
     """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
     hours), at most 2592000."""
-    on_server_restart: OnServerRestart | None = None
+    on_server_restart: Annotated[OnServerRestart, Field(json_schema_extra=UNDECLARED)] = (
+        OnServerRestart.RESUME
+    )
     """What becomes of clients' sessions when the server got a new process, which knows nothing of them.
     Resume: they go on, and clients are told to read the lists again; subscriptions to resources and log
     levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
     servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
-    max_clients: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_clients: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=UNDECLARED)] = 1000
     """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
     most 100000."""
     max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
@@ -128,13 +127,3 @@ class Session(Model):
     """More names by which clients may address the server, and web pages that may call it: `name` (any port),
     `name:port`, `*.suffix`, or `*` for every name. The Service's own names and loopback are always allowed.
     A request with another Host or Origin gets 403: that stops DNS rebinding. Default: none. At most 64."""
-
-    @property
-    def process_limit(self) -> int:
-        """`max_processes`, or what it is without being set."""
-        return self.max_processes or MAX_PROCESSES
-
-    @property
-    def client_limit(self) -> int:
-        """The same of `max_clients`."""
-        return self.max_clients or MAX_CLIENTS
