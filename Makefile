@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench scale soak lock crd clean
+.PHONY: help venv demo test check lint types audit unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images release cluster cluster-down kubeconfig bench scale soak lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,7 +23,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 
 venv: $(VENV)/.ready ## make the Python environment
 
-check: lint types unit launcher-test ## lint, types, unit tests: under a minute
+check: lint types audit unit launcher-test ## lint, types, unit tests: under a minute
 
 lint: $(VENV)/.ready ## ruff and the import contracts
 	@echo "==> lint"
@@ -34,6 +34,10 @@ lint: $(VENV)/.ready ## ruff and the import contracts
 types: $(VENV)/.ready ## mypy strict
 	@echo "==> types"
 	@$(BIN)/mypy
+
+audit: $(VENV)/.ready ## locked dependencies against known vulnerabilities, where their data is (ADVISORIES=folder)
+	@echo "==> audit of dependencies"
+	@$(BIN)/python requirements/audit.py
 
 unit: $(VENV)/.ready ## unit tests, and random stories in a short run
 	@echo "==> unit tests"
@@ -122,6 +126,9 @@ soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory fl
 
 images: $(VENV)/.ready ## build the images that changed, by docker or buildah
 	@$(DEV) images
+
+release: $(VENV)/.ready ## push the images (REGISTRY=host/path TAG=…) and write their digests for the chart
+	@$(DEV) release "$(REGISTRY)" "$(TAG)"
 
 cluster: $(VENV)/.ready ## cluster up, images built and loaded, operator installed; quick if nothing changed
 	@$(DEV) up
