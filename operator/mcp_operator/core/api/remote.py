@@ -29,7 +29,7 @@ REMOTE_RULES = (
         for name in _PROCESS_FIELDS
     ),
     (
-        "!has(self.remote) || !has(self.network) || self.network.egress != 'None'",
+        "!has(self.remote) || self.network.egress != 'None'",
         "spec.network.egress None cuts the relay off from spec.remote.url: choose Internet, Custom or All",
     ),
     (
