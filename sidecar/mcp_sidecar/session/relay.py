@@ -38,6 +38,9 @@ _CONNECTED = State.CONNECTED  # see core/frames.py
 class Relay:
     """Holds the one session with the server and the sessions of the clients."""
 
+    upstream_type = Upstream
+    """What cares for the session with the server."""
+
     def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         store = Store(settings.state_dir)
         self._signer = Signer(settings.signing_key, settings.server_uid)
@@ -56,7 +59,7 @@ class Relay:
         inbound.before = Notices(self.shared, feed, inbound.deliver).take
         self.sessions = Sessions(self.shared, self.outbound, feed)
         self.stateless = Stateless(self.shared, self.outbound)
-        self.upstream = Upstream(self.shared, inbound, self.outbound)
+        self.upstream = self.upstream_type(self.shared, inbound, self.outbound)
         self.upstream.on_modern = feed.open
         self.upstream.on_terminating = self._launcher_terminates
         clients.on_change = board.clients_changed

@@ -10,8 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
+from mcp_sidecar.session import perclient
 from relaykit.client import Client, body
-from relaykit.pod import SCRIPTED, Pod
+from relaykit.pod import SCRIPTED, Pod, kill_process
 from relaykit.waiting import eventually
 
 PER_CLIENT = {"session_mode": "PerClient"}
@@ -105,6 +106,29 @@ async def test_the_end_of_a_process_ends_the_calls_and_the_session_of_its_client
     assert await pid(again) not in (first, other)
     status = await pod.status()
     assert (status.state, status.process, status.error) == ("Connected", before.process, None)
+
+
+async def test_the_first_process_is_started_again_beside_those_of_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perclient, "STEADY_SECONDS", 0.0)
+    pod = Pod(tmp_path, **PER_CLIENT)
+    try:
+        pod.launch(flags=("--steady", "1ms"))
+        await pod.relay()
+        before = await pod.until("Connected")
+        client = await pod.connected()
+        own = await pid(client)
+        kill_process(before)
+        after = await pod.status(before.revision, 5)
+        assert (after.state, after.exit) == ("Dropped", None)
+        assert after.error is not None
+        assert "is started again" in after.error.message
+        again = await pod.until("Connected")
+        assert (again.process != before.process, again.tool_count) == (True, before.tool_count)
+        assert await pid(client) == own
+    finally:
+        await pod.stop()
 
 
 async def test_delete_ends_the_process_of_the_session(make_pod: Any) -> None:
