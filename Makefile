@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench soak lock crd clean
+.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench scale soak lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -109,6 +109,11 @@ bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cl
 	@PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
 	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json
+
+scale: $(VENV)/.ready ## the operator with 1,000 servers, at rest and restarted, on the running local node (SERVERS=N)
+	@mkdir -p build
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
+	  $(BIN)/python benchmarks/scale.py --servers $(or $(SERVERS),1000) --json build/bench-scale.json
 
 soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
 	@PYTHONPATH=tests/cluster:tests/e2e/support:tests/integration/support \

@@ -17,7 +17,7 @@ def start() -> int:
         sys.stderr.write(f"mcp-operator: {error}\n")
         return 2
     logging.basicConfig(level=found.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for noisy in ("httpx", "httpcore", "kopf", "kubernetes_asyncio", "aiohttp.access", "asyncio"):
+    for noisy in ("kopf", "kubernetes_asyncio", "aiohttp.access", "asyncio"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelName(found.log_level)))
     try:
         asyncio.run(main.run(found))

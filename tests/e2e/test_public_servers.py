@@ -120,11 +120,13 @@ async def check(servers: Servers, case: Case) -> None:
         await servers.kube.apply(kind, servers.namespace, item)
     server = servers.handle(case.name)
     item = await server.ready(within=WITHIN)
-    assert case.tool in [entry["name"] for entry in status(item, "tools")]
+    names = [entry["name"] for entry in status(item, "tools")]
+    assert case.tool in names
     assert status(item, "recovery", "restarts") == 0
     for call in (call_from_pod, call_from_here):
         answer = await call(server, case.tool, **case.arguments)
         assert answer["isError"] is False, answer
+        assert sorted(answer["tools"]) == sorted(names)
         assert case.expected in json.dumps(answer["text"])
 
 

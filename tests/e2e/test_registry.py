@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from clusterkit import kube as k
-from clusterkit import manifests, shelves
+from clusterkit import manifests, release, shelves
 from clusterkit.servers import Servers, has_error, status
+from devcluster import certificates, network
+from registrykit import server
 
 USER, PASSWORD = "reader", "let me in"
 # The same, as `htpasswd -B` writes it
@@ -51,3 +53,29 @@ async def test_an_image_without_a_command_runs_what_its_registry_tells(
     assert container["command"][-2:] == ["python3", "/servers/raw.py"]
     client = await made.client()
     assert await client.call("echo", text="from the image") == "from the image"
+
+
+@pytest.mark.serial
+async def test_a_registry_is_believed_whose_authority_the_chart_is_given(
+    kube: k.Kube, servers: Servers, tmp_path: Path
+) -> None:
+    certificates.make_authority(tmp_path)
+    certificates.issue(tmp_path, certificates.Identity("shelf", "shelf", names=(f"IP:{network.NODE_IP}",)))
+    identity = server.Identity(tmp_path / "shelf.crt", tmp_path / "shelf.key", tmp_path / "ca.crt")
+    _, where = await release.named(kube)
+    authority = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "e2e-authority"},
+        "data": {"ca.crt": identity.authority.read_text()},
+    }
+    config = {"Entrypoint": ["python3", "/servers/raw.py"]}
+    with shelves.image(tmp_path, config, tls=identity) as image:
+        made = await servers.apply("own-authority", (), image=image)
+        item = await made.until(has_error("EntryPointUnknown"), what="a certificate that nobody believes")
+        assert "CERTIFICATE_VERIFY_FAILED" in status(item, "error", "message")
+        await kube.apply(k.CONFIGMAPS, where, authority)
+        async with release.upgraded(kube, registries__caBundle__configMap="e2e-authority"):
+            item = await made.ready(within=60)
+        assert status(item, "recovery", "restarts") == 0
+    await kube.delete(k.CONFIGMAPS, where, "e2e-authority")

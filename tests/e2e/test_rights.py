@@ -72,7 +72,9 @@ async def test_the_operator_uses_all_its_rights_and_misses_none(servers: Servers
     mount = {"name": "config", "mountPath": "/config"}
     waiting = await servers.apply("waiting", volumes=[volume], volumeMounts=[mount])
     await waiting.until(has_error("ConfigMapNotFound"))
-    await servers.apply("unmountable", volumes=[{"name": "v", "csi": {"driver": "no.such.driver"}}])
+    # The node mounts only what a container wants.
+    unknown, wanted = {"name": "v", "csi": {"driver": "no.such.driver"}}, {"name": "v", "mountPath": "/v"}
+    await servers.apply("unmountable", volumes=[unknown], volumeMounts=[wanted])
     pod = manifests.pod("mcp-taken-1", ["sleep", "600"])
     await kube.apply(k.PODS, servers.namespace, pod)
     taken = await servers.apply("taken")

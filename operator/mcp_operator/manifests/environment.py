@@ -22,7 +22,7 @@ DEFAULTS: Final = {
     "PYTHONUNBUFFERED": "1",
 }
 # With a cache that outlives the pod. npm then takes what it has without asking its registry whether there is
-# something newer, as uvx always does: https://docs.astral.sh/uv/concepts/tools/#tool-versions
+# something newer; uv asks its index again only when the index's answer is older than that allows.
 CACHED: Final = {
     "XDG_CACHE_HOME": CACHE_DIR,
     "npm_config_cache": f"{CACHE_DIR}/npm",

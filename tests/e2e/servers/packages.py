@@ -119,6 +119,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         if status == 401:
             self.send_header("WWW-Authenticate", 'Basic realm="packages"')
+        if status == 200:
+            self.send_header("Cache-Control", "max-age=600")  # as PyPI says of its index
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -236,8 +236,9 @@ class MCPServerSpec(Model):
     home and /tmp."""
     cache: Cache | None = None
     """A volume, mounted at /cache, on which npm, uv, pip and what follows XDG_CACHE_HOME keep what they
-    downloaded: the next start needs no download, and packages without a pinned version stay as they are
-    there. Servers that share one can change each other's programs. Default: none; each pod downloads anew."""
+    downloaded: the next start downloads only what is not there. npm then looks for no newer version of a
+    package that is. Servers that share one can change each other's programs. Default: none, each pod
+    downloads anew."""
     service_account_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
     """ServiceAccount of the pod; its token is not mounted. Default: the namespace's `default`."""
     runtime_class_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
