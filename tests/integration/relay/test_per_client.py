@@ -9,10 +9,12 @@ from typing import Any
 
 import psutil
 import pytest
+from mcp import Client as Library
+from mcp.client.sse import sse_client
 
 from mcp_sidecar.session import perclient
 from relaykit.client import Client, body
-from relaykit.pod import SCRIPTED, Pod, kill_process
+from relaykit.pod import SCRIPTED, TOKEN, Pod, kill_process
 from relaykit.waiting import eventually
 
 PER_CLIENT = {"session_mode": "PerClient"}
@@ -222,6 +224,19 @@ async def test_processes_and_sessions_are_counted(make_pod: Any) -> None:
     assert "\nmcp_relay_clients 3.0\n" in metrics
     await clients[0].delete()
     assert (await pod.status()).processes == 2
+
+
+async def test_a_stream_of_the_old_transport_has_a_process_until_it_ends(make_pod: Any) -> None:
+    pod = await made(make_pod, http_sse=True)
+    url, headers = pod.url.removesuffix("/mcp") + "/sse", {"authorization": f"Bearer {TOKEN}"}
+    async with (
+        Library(sse_client(url, headers=headers), mode="legacy") as one,
+        Library(sse_client(url, headers=headers), mode="legacy") as two,
+    ):
+        stats = [json.loads((await each.call_tool("stats", {})).content[0].text) for each in (one, two)]  # type: ignore[union-attr]  # a text content
+        assert stats[0]["pid"] != stats[1]["pid"]
+    for each in stats:
+        await gone(each["pid"])
 
 
 async def test_a_process_that_does_not_start_is_told_to_its_client_alone(
