@@ -9,7 +9,7 @@ DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images cluster cluster-down kubeconfig bench scale soak lock crd clean
+.PHONY: help venv demo test check lint types audit unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images release cluster cluster-down kubeconfig bench scale soak lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -23,7 +23,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 
 venv: $(VENV)/.ready ## make the Python environment
 
-check: lint types unit launcher-test ## lint, types, unit tests: under a minute
+check: lint types audit unit launcher-test ## lint, types, unit tests: under a minute
 
 lint: $(VENV)/.ready ## ruff and the import contracts
 	@echo "==> lint"
@@ -34,6 +34,10 @@ lint: $(VENV)/.ready ## ruff and the import contracts
 types: $(VENV)/.ready ## mypy strict
 	@echo "==> types"
 	@$(BIN)/mypy
+
+audit: $(VENV)/.ready ## locked dependencies against known vulnerabilities, where their data is (ADVISORIES=folder)
+	@echo "==> audit of dependencies"
+	@$(BIN)/python requirements/audit.py
 
 unit: $(VENV)/.ready ## unit tests, and random stories in a short run
 	@echo "==> unit tests"
@@ -104,16 +108,17 @@ chaos: $(VENV)/.ready ## 200 faults in random order, while clients call (SEED=N,
 	@echo "==> faults, the long form"
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) --json build/chaos.json
 
-bench: $(VENV)/.ready launcher ## measure on loopback (with peers) and in the cluster; figures also in build/bench-*.json
-	@mkdir -p build
-	@PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python benchmarks/loopback.py --peers --json build/bench-loopback.json
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
-	  $(BIN)/python benchmarks/cluster.py --json build/bench-cluster.json
+# The tables go to build/bench-*.md as docs/performance.md has them, all figures to build/bench-*.json.
+BENCH := PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python
+REPEAT = $(if $(REPETITIONS),--repetitions $(REPETITIONS))
 
-scale: $(VENV)/.ready ## the operator with 1,000 servers, at rest and restarted, on the running local node (SERVERS=N)
-	@mkdir -p build
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
-	  $(BIN)/python benchmarks/scale.py --servers $(or $(SERVERS),1000) --json build/bench-scale.json
+bench: $(VENV)/.ready launcher ## measure on loopback (with peers), then in the cluster (REPETITIONS=N); tables also in build/bench-*.md
+	@echo "==> loopback"
+	@$(BENCH) benchmarks/loopback.py --peers $(REPEAT) --json build/bench-loopback.json | tee build/bench-loopback.md
+	@$(MAKE) --no-print-directory cluster
+	@echo "==> cluster"
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BENCH) benchmarks/cluster.py $(REPEAT) --json build/bench-cluster.json \
+	  | tee build/bench-cluster.md
 
 soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
 	@PYTHONPATH=tests/cluster:tests/e2e/support:tests/integration/support \
@@ -121,6 +126,9 @@ soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory fl
 
 images: $(VENV)/.ready ## build the images that changed, by docker or buildah
 	@$(DEV) images
+
+release: $(VENV)/.ready ## push the images (REGISTRY=host/path TAG=…) and write their digests for the chart
+	@$(DEV) release "$(REGISTRY)" "$(TAG)"
 
 cluster: $(VENV)/.ready ## cluster up, images built and loaded, operator installed; quick if nothing changed
 	@$(DEV) up

@@ -43,17 +43,29 @@ async def throughput(clients: Sequence[Call], seconds: float) -> float:
     return done / (time.perf_counter() - started)
 
 
-async def longest_wait(call: Call, during: Call) -> dict[str, float]:
-    """Seconds that `during` takes, and the longest wait in ms of another client meanwhile."""
-    longest = 0.0
-    started = time.perf_counter()
-    task = asyncio.ensure_future(during())
-    while not task.done():
-        sent = time.perf_counter()
+async def duration(call: Call, times: int) -> float:
+    """Seconds that a call takes, the median of some."""
+    took = []
+    for _ in range(times):
+        started = time.perf_counter()
         await call()
-        longest = max(longest, time.perf_counter() - sent)
-    await task
-    return {"seconds": time.perf_counter() - started, "others_ms": longest * 1000}
+        took.append(time.perf_counter() - started)
+    return statistics.median(took)
+
+
+async def longest_wait(call: Call, during: Call, times: int = 5) -> float:
+    """The longest wait in ms of a client while `during` runs, the median of some runs."""
+    waits = []
+    for _ in range(times):
+        longest = 0.0
+        task = asyncio.ensure_future(during())
+        while not task.done():
+            sent = time.perf_counter()
+            await call()
+            longest = max(longest, time.perf_counter() - sent)
+        await task
+        waits.append(longest * 1000)
+    return statistics.median(waits)
 
 
 def medians(rows: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -66,6 +78,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+BARS = ("what", "bar", "measured", "")
+"""The head of a table of bars."""
+
+
+def bar(what: str, wanted: str, measured: str, *, reached: bool) -> list[str]:
+    """A row of a table of bars."""
+    return [what, wanted, measured, "reached" if reached else "missed"]
 
 
 def show(value: float | None, digits: int = 2) -> str:

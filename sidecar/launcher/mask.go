@@ -13,6 +13,8 @@ const (
 	minSecretCharacters = 4
 	// minEncodedBytes is the shortest base64 fragment that is looked for.
 	minEncodedBytes = 6
+	// minSplitBytes is the shortest value that is looked for across line ends: what is shorter meets there by chance.
+	minSplitBytes = 8
 )
 
 // neverSecret are variables that systems set themselves.
@@ -145,10 +147,13 @@ func (m *masker) begins(part string) bool {
 
 type span struct{ start, end int }
 
-// find gives the places of secrets in text, in order, overlapping ones joined.
-func (m *masker) find(text string) []span {
+// places gives the places of secrets of at least some size in text.
+func (m *masker) places(text string, size int) []span {
 	var found []span
 	for _, secret := range m.secrets {
+		if len(secret) < size {
+			continue
+		}
 		for from := 0; ; {
 			i := strings.Index(text[from:], secret)
 			if i < 0 {
@@ -156,6 +161,39 @@ func (m *masker) find(text string) []span {
 			}
 			found = append(found, span{from + i, from + i + len(secret)})
 			from += i + 1
+		}
+	}
+	return found
+}
+
+// unwrapped gives text without its line ends and the blanks that begin the lines after them, and where in text each
+// of the bytes that are left stands.
+func unwrapped(text string) (string, []int) {
+	if !strings.Contains(text, "\n") {
+		return text, nil
+	}
+	flat, at := make([]byte, 0, len(text)), make([]int, 0, len(text))
+	begins := false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '\n':
+			begins = true
+		case begins && (c == ' ' || c == '\t'):
+		default:
+			begins = false
+			flat, at = append(flat, c), append(at, i)
+		}
+	}
+	return string(flat), at
+}
+
+// find gives the places of secrets in text, in order, overlapping ones joined. A secret is also found where it goes on
+// in the next line, as programs wrap base64 and long values.
+func (m *masker) find(text string) []span {
+	found := m.places(text, 1)
+	if flat, at := unwrapped(text); len(flat) < len(text) {
+		for _, place := range m.places(flat, minSplitBytes) {
+			found = append(found, span{at[place.start], at[place.end-1] + 1})
 		}
 	}
 	slices.SortFunc(found, func(a, b span) int { return a.start - b.start })

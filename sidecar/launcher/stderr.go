@@ -34,7 +34,7 @@ func (t *tail) add(p []byte) {
 func (t *tail) text(m *masker) string {
 	skip := 0
 	if t.cut {
-		skip = m.longest()
+		skip = 2 * m.longest() // with line ends in it
 	}
 	return lastBytes(m.mask(cleanText(t.kept), skip), tailBytes)
 }
@@ -44,7 +44,7 @@ func (t *tail) lastLine(m *masker) string {
 	whole := bytes.TrimRight(t.kept, "\r\n")
 	skip := 0
 	if t.cut {
-		skip = m.longest()
+		skip = 2 * m.longest()
 	}
 	text := m.mask(cleanText(wholeRunes(whole)), skip)
 	if len(whole) == len(t.kept) {
@@ -64,7 +64,7 @@ type stderrPump struct {
 }
 
 func newStderrPump(m *masker) *stderrPump {
-	return &stderrPump{masker: m, ended: make(chan struct{}), tail: tail{limit: windowBytes + m.longest()}}
+	return &stderrPump{masker: m, ended: make(chan struct{}), tail: tail{limit: windowBytes + 2*m.longest()}}
 }
 
 // run reads until the stream ends.

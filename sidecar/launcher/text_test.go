@@ -58,11 +58,42 @@ func TestMasking(t *testing.T) {
 	}
 }
 
+func TestASecretThatGoesOnInTheNextLineIsMasked(t *testing.T) {
+	secret := "hunter2-hunter2-hunter2"
+	m := newMasker([]string{"TOKEN=" + secret, "SHORT=four", "KEY=" + strings.Repeat("k3y", 60)}, nil)
+	for width := 1; width < len(secret); width++ {
+		for _, indent := range []string{"", "    ", "\t"} {
+			got := m.mask("before\n"+wrapped(secret, width, indent)+"\nafter", 0)
+			if got != "before\n***\nafter" {
+				t.Errorf("width %d: %q", width, got)
+			}
+		}
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte("user:" + strings.Repeat("k3y", 60) + ":more"))
+	if got := m.mask(wrapped(encoded, 76, ""), 0); strings.Contains(got, "azN5") || strings.Contains(got, "M3lr") {
+		t.Errorf("base64 in lines of 76: %q", got)
+	}
+	if got := m.mask("fo\nur\nlines", 0); got != "fo\nur\nlines" {
+		t.Errorf("what is short is not looked for across line ends: %q", got)
+	}
+	if got := m.mask("hunter2-\n\nnext hunter2", 0); got != "hunter2-\n\nnext hunter2" {
+		t.Errorf("%q", got)
+	}
+}
+
+func wrapped(text string, width int, indent string) string {
+	var lines []string
+	for len(text) > width {
+		lines, text = append(lines, text[:width]), text[width:]
+	}
+	return strings.Join(append(lines, text), "\n"+indent)
+}
+
 func TestSecretCutAtTheStartOfTheTailDoesNotShow(t *testing.T) {
 	secret := strings.Repeat("0123456789", 30)
 	m := newMasker([]string{"S=" + secret}, nil)
 	for cut := range 400 {
-		end := tail{limit: windowBytes + m.longest()}
+		end := tail{limit: windowBytes + 2*m.longest()}
 		end.add([]byte(strings.Repeat("-", cut) + strings.Repeat(secret, 200)))
 		end.add([]byte("\nend\n"))
 		if got := end.text(m); strings.Contains(got, "0123") || !strings.HasSuffix(got, "***\nend\n") {

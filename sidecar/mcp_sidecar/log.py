@@ -1,5 +1,6 @@
 """Structured log lines on stderr: one JSON object a line, one line per transition, never a secret."""
 
+import functools
 import logging
 import time
 
@@ -27,7 +28,12 @@ class JsonFormatter(logging.Formatter):
 def stamp(seconds: float) -> str:
     """A time since the epoch as RFC 3339 with milliseconds, in UTC."""
     whole = int(seconds)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
+    return f"{_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+
+
+@functools.lru_cache(maxsize=1)
+def _second(whole: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
 def configure() -> None:

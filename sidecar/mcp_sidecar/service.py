@@ -19,8 +19,8 @@ from mcp_sidecar.web.admin import Admin
 from mcp_sidecar.web.endpoint import Endpoint
 from mcp_sidecar.web.server import Server
 
-_M_MMAP_THRESHOLD = -3
-_MMAP_THRESHOLD_BYTES = 1024 * 1024
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGE_BYTES = 1024 * 1024
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DRAIN_SECONDS = 6.0
 CLOSE_SECONDS = 0.5
@@ -113,8 +113,10 @@ def _return_large_memory() -> None:
     """Have large messages leave no trace.
 
     The C library raises the size from which memory comes from, and returns to, the system each time a larger
-    block is freed: after one 32 MiB result all the next ones would stay in the heap.
+    block is freed: after one 32 MiB result all the next ones would stay in the heap. The free end of the heap
+    goes back in large pieces only: else each read of a large message takes its memory from the system again.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):  # glibc; others do not adapt
-        library.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD_BYTES)
+        library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)

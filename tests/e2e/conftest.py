@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from clusterkit import kube as k
-from clusterkit import node
+from clusterkit import manifests, node
 from clusterkit.servers import Servers
 
 
@@ -61,6 +61,15 @@ def namespace(request: pytest.FixtureRequest) -> Iterator[str]:
     """One namespace for the tests of a module (and of one worker)."""
     prefix = request.path.stem.removeprefix("test_").replace("_", "-")
     name = node.make_namespace(prefix)
+    yield name
+    node.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def namespace_with_quota(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As `namespace`, with a quota for everything."""
+    prefix = request.path.stem.removeprefix("test_").replace("_", "-")
+    name = node.make_namespace(prefix, manifests.quota())
     yield name
     node.kubectl("delete", "namespace", name, "--wait=false")
 

@@ -19,6 +19,12 @@ CASES = (("private/npm.yaml", "npm"), ("private/uv.yaml", "PyPI"))
 RESOURCES = manifests.SMALL | {"limits": {"cpu": "1", "memory": "256Mi", "ephemeral-storage": "256Mi"}}
 
 
+@pytest.fixture(scope="module")
+def namespace(namespace_with_quota: str) -> str:
+    """The strictest namespace."""
+    return namespace_with_quota
+
+
 @pytest.fixture
 def authority(tmp_path: Path) -> str:
     """An authority of the tests' own, which has signed for the registry's name."""

@@ -1,4 +1,7 @@
-"""Public servers that nobody here wrote, from the examples as they stand, under the default sandbox."""
+"""Public servers that nobody here wrote, from the examples as they stand, under the default sandbox.
+
+Their namespace has a quota for everything, a LimitRange, and admits what passes Pod Security `restricted`.
+"""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -111,6 +114,20 @@ def _adapt(spec: k.Json, case: Case) -> None:
         spec["network"] = {"egress": "All"}
 
 
+@pytest.fixture(scope="module")
+def namespace(namespace_with_quota: str) -> str:
+    """The strictest namespace."""
+    return namespace_with_quota
+
+
+async def counted(servers: Servers) -> None:
+    """The quota counts the server's pod."""
+    quota = await servers.kube.get(k.QUOTAS, servers.namespace, "all")
+    assert int(status(quota, "used", "pods")) > 0
+    assert int(status(quota, "used", "count/mcpservers.mcp-session.dev")) > 0
+    assert set(status(quota, "used")) == set(status(quota, "hard"))
+
+
 async def check(servers: Servers, case: Case) -> None:
     """Apply the example, wait, look at its tools, call one from a pod and from here."""
     for item in objects(case.path):
@@ -123,6 +140,7 @@ async def check(servers: Servers, case: Case) -> None:
     names = [entry["name"] for entry in status(item, "tools")]
     assert case.tool in names
     assert status(item, "recovery", "restarts") == 0
+    await counted(servers)
     for call in (call_from_pod, call_from_here):
         answer = await call(server, case.tool, **case.arguments)
         assert answer["isError"] is False, answer
@@ -135,6 +153,14 @@ async def test_an_example_comes_up_and_its_tool_answers_from_inside_and_outside(
     servers: Servers, case: Case
 ) -> None:
     await check(servers, case)
+
+
+async def test_the_example_that_fails_is_told_within_the_quota_too(servers: Servers) -> None:
+    [broken] = objects("broken.yaml")
+    await servers.kube.apply(k.MCPSERVERS, servers.namespace, broken)
+    item = await servers.handle("broken").failed(within=WITHIN)
+    assert status(item, "error", "stderrTail") == "DATABASE_URL is not set"
+    assert status(item, "error", "reason") == "ProcessExited"
 
 
 @pytest.fixture

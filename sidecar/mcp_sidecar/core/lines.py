@@ -9,9 +9,12 @@ HEAD_BYTES = 4096
 TAIL_BYTES = 256
 # Lines up to this size are handed out as bytes, larger ones as a view of the memory they were collected in.
 COPIED_BYTES = 65536
-# Lines above this size are collected in memory of their own, in huge pages where the system has
-# them: small ones cost 2,000 page faults for 8 MiB, half of all the work that the relay has with such a line.
-MAPPED_BYTES = 1024 * 1024
+# Lines above this size are collected in memory of their own.
+MAPPED_BYTES = 256 * 1024
+# What lies behind so much of it is taken in huge pages where the system has them: in small ones 8 MiB cost
+# 2,000 page faults, half of all the work that the relay has with such a line. Not what lies before: of many
+# waiting answers each would take 2 MiB, however small it is. This way it is at most twice its size.
+SMALL_PAGES_BYTES = 2 * 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 
 Line = bytes | memoryview
@@ -121,6 +124,7 @@ def mapped(size: int) -> memoryview:
 
     """
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(OSError):  # of systems without huge pages, where small ones do
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    if size > SMALL_PAGES_BYTES:
+        with contextlib.suppress(OSError):  # of systems without huge pages, where small ones do
+            memory.madvise(mmap.MADV_HUGEPAGE, SMALL_PAGES_BYTES)
     return memoryview(memory)

@@ -53,6 +53,10 @@ class Visit:
             self._held = False
             self._guard.left(self.key)
 
+    def finished(self, call: Call) -> None:
+        """The call that it became was answered."""
+        self.ended(call.outcome, sum(map(len, call.answer or ())))
+
     def ended(self, outcome: str, response_bytes: int = 0, code: int | None = None) -> None:
         """It was answered; `code` is that of a refusal."""
         self.leave()
@@ -202,12 +206,6 @@ class Guard:
         """Write what is not written yet."""
         if self._audit is not None:
             self._audit.flush()
-
-    def finished(self, call: Call) -> None:
-        """Record a call that was answered."""
-        visit, call.visit = call.visit, None
-        if visit is not None:
-            visit.ended(call.outcome, sum(map(len, call.answer or ())))
 
 
 def counted_for(subject: str, session: str, peer: str, *, shared: bool) -> str:

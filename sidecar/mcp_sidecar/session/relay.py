@@ -194,8 +194,8 @@ class Relay:
         method = call.method if call.method in _COUNTED else OTHER
         tool = self._known(call.subject) if method == "tools/call" else ""
         self.metrics.call(method, tool, call.outcome, self._loop.time() - call.started)
-        if self.guard is not None:
-            self.guard.finished(call)
+        if call.visit is not None:
+            call.visit.finished(call)
 
     def _known(self, tool: str) -> str:
         """The tool's name if the server has such a tool: clients may call whatever they like."""

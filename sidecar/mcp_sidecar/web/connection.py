@@ -80,8 +80,8 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_congested", "_current", "_drain", "_intake", "_linger", "_loop", "_site", "_transport", "_waiting",
-        "bodies", "last_used", "replies",
+        "_congested", "_current", "_drain", "_intake", "_linger", "_loop", "_peer", "_site", "_transport",
+        "_waiting", "bodies", "last_used", "replies",
     )  # fmt: skip
 
     def __init__(self, site: Site, loop: asyncio.AbstractEventLoop) -> None:
@@ -94,6 +94,7 @@ class Connection(asyncio.Protocol):
         self._current: Exchange | None = None  # its reply is to be written
         self._waiting: deque[Exchange] = deque()
         self.last_used = loop.time()
+        self._peer: str | None = None  # asked for by those who need it
         self._congested = False
         self._drain: asyncio.Future[None] | None = None
         self._linger: asyncio.TimerHandle | None = None
@@ -234,10 +235,12 @@ class Connection(asyncio.Protocol):
 
     @property
     def peer(self) -> str:
-        """The client's address without the port; empty when it is gone."""
-        name = self._transport.get_extra_info("peername") if self._transport is not None else None
-        # An IPv4 client of a socket for both families comes as one of IPv6.
-        return str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""
+        """The client's address without the port; empty when it was gone before anybody asked."""
+        if self._peer is None and self._transport is not None:
+            name = self._transport.get_extra_info("peername")
+            # An IPv4 client of a socket for both families comes as one of IPv6.
+            self._peer = str(name[0]).removeprefix("::ffff:") if isinstance(name, tuple) else ""
+        return self._peer or ""
 
     def write(self, data: Data) -> None:
         """Send bytes; nothing happens when the client is gone."""

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from devcluster import cleaning, cluster, demo, gotools, install, layout, say
+from devcluster import cleaning, cluster, demo, gotools, install, layout, release, say
 
 
 def up(where: layout.Layout) -> None:
@@ -93,6 +93,9 @@ def parse(words: list[str]) -> argparse.Namespace:
         commands.add_parser(name, help=command.__doc__)
     tool = commands.add_parser("tool", help="print the path of a program, built now if need be")
     tool.add_argument("name", choices=gotools.names())
+    released = commands.add_parser("release", help="push the images; print the file with the chart's values")
+    released.add_argument("registry", help="and path, for example registry.example.com/team")
+    released.add_argument("tag", help="for example 1.0.0")
     return parser.parse_args(words)
 
 
@@ -103,6 +106,9 @@ def main(words: list[str]) -> int:
     try:
         if arguments.command == "tool":
             print(gotools.tool(arguments.name, where))
+        elif arguments.command == "release":
+            cluster.choose(where).become_able()
+            print(release.run(where, arguments.registry, arguments.tag))
         else:
             COMMANDS[arguments.command](where)
     except say.ClusterError as error:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ class Engine(Protocol):
 
     def remove(self, image: str) -> None:
         """Drop a name."""
+
+    def push(self, image: str, target: str) -> str:
+        """Give an image to a registry under another name; the digest that it has there."""
 
     def size(self, image: str) -> str:
         """Size of an image with all layers, for people: `104 MB`."""
@@ -72,6 +76,13 @@ class Docker:
 
     def remove(self, image: str) -> None:
         shell.run(["docker", "rmi", image])
+
+    def push(self, image: str, target: str) -> str:
+        self.tag(image, target)
+        shell.run(["docker", "push", "--quiet", target])
+        found = shell.run(["docker", "inspect", "--format", '{{join .RepoDigests "\\n"}}', target])
+        own = target.rpartition(":")[0] + "@"
+        return next((line.removeprefix(own) for line in found.split() if line.startswith(own)), "")
 
     def size(self, image: str) -> str:
         return shell.run(["docker", "images", "--format", "{{.Size}}", image]).strip()
@@ -116,6 +127,21 @@ class Buildah:
 
     def remove(self, image: str) -> None:
         self._run("rmi", image)
+
+    def push(self, image: str, target: str) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            digest = Path(folder, "digest")
+            # As Docker has it: a registry on this machine may speak plain HTTP.
+            local = target.startswith(("localhost:", "127."))
+            self._run(
+                "push",
+                f"--tls-verify={str(not local).lower()}",
+                "--digestfile",
+                digest,
+                image,
+                f"docker://{target}",
+            )
+            return digest.read_text(encoding="utf-8").strip()
 
     def size(self, image: str) -> str:
         return str(self._find(image).get("size", ""))

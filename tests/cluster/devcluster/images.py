@@ -12,6 +12,8 @@ from devcluster.layout import REPOSITORY, Layout
 REGISTRY = "localhost"
 LAUNCHER = REPOSITORY / "build/mcp-launcher"
 LAUNCHER_SOURCE = REPOSITORY / "sidecar/launcher"
+SBOM = "requirements/sbom.py"
+"""Writes what an image holds, as its build runs."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,20 @@ IMAGES = (
     Image(
         "operator",
         "operator/Dockerfile",
-        ("requirements/operator.txt", "operator/mcp_operator", "sidecar/mcp_relay_api"),
+        (SBOM, "requirements/operator.txt", "operator/mcp_operator", "sidecar/mcp_relay_api"),
     ),
     Image(
         "relay",
         "sidecar/Dockerfile",
-        ("requirements/sidecar.txt", "sidecar/mcp_sidecar", "sidecar/mcp_relay_api", "build/mcp-launcher"),
+        (
+            SBOM,
+            "requirements/sidecar.txt",
+            "sidecar/mcp_sidecar",
+            "sidecar/mcp_relay_api",
+            "build/mcp-launcher",
+        ),
     ),
-    Image("runtime", "sidecar/runtime.Dockerfile", ("requirements/runtime.txt",)),
+    Image("runtime", "sidecar/runtime.Dockerfile", (SBOM, "requirements/runtime.txt")),
     Image(
         "testserver",
         "tests/e2e/testserver.Dockerfile",

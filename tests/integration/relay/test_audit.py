@@ -44,8 +44,11 @@ async def audited(make_pod: Any, mode: str = "answer", **settings: Any) -> Pod:
     return pod
 
 
-async def test_every_call_of_a_session_is_one_line_without_arguments(make_pod: Any, recorded: Read) -> None:
-    pod = await audited(make_pod)
+@pytest.mark.parametrize("mode", ["Shared", "PerClient"])
+async def test_every_call_of_a_session_is_one_line_without_arguments(
+    make_pod: Any, mode: str, recorded: Read
+) -> None:
+    pod = await audited(make_pod, session_mode=mode)
     client = await pod.connected()
     message = body("tools/call", 5, name="echo", arguments={"text": "hush-hush"})
     reply = await client.post(message, **HEADERS)

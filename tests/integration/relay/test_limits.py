@@ -70,8 +70,9 @@ async def test_clients_without_a_session_are_told_apart_by_their_address(make_po
     refused(replies[-1], "rate")
 
 
-async def test_a_call_has_its_place_until_it_is_answered_whoever_went_away(make_pod: Any) -> None:
-    pod = await limited(make_pod, Limits(concurrent=2), call_timeout=60.0)
+@pytest.mark.parametrize("mode", ["Shared", "PerClient"])
+async def test_a_call_has_its_place_until_it_is_answered_whoever_went_away(make_pod: Any, mode: str) -> None:
+    pod = await limited(make_pod, Limits(concurrent=2), call_timeout=60.0, session_mode=mode)
     client, other = await pod.connected(), await pod.connected()
     calls = [asyncio.create_task(client.call("sleep", n, seconds=60)) for n in (1, 2)]
     await pod.in_flight(2)

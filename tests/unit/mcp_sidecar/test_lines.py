@@ -65,7 +65,7 @@ def test_an_endless_line_costs_bounded_memory() -> None:
     ]
 
 
-LIMIT = 3 * MAPPED_BYTES
+LIMIT = 3 << 20
 
 
 @pytest.mark.parametrize("size", [MAPPED_BYTES - 1, MAPPED_BYTES, MAPPED_BYTES + 1, LIMIT - 1, LIMIT])
@@ -99,6 +99,20 @@ def test_the_memory_of_a_large_line_goes_with_it() -> None:
     assert held > 30 << 20
     del line
     assert process.memory_info().rss - before < held - (30 << 20)
+
+
+@pytest.mark.parametrize(("size", "number"), [(300_000, 60), (2_200_000, 12)])
+def test_lines_that_are_held_take_little_more_memory_than_their_size(size: int, number: int) -> None:
+    splitter, process = LineSplitter(16 << 20), psutil.Process()
+    piece, rest = b"x" * 50_000, size // 50_000
+    before, held = process.memory_info().rss, []
+    for _ in range(number):
+        for _ in range(rest):
+            assert splitter.feed(piece) == []
+        held += splitter.feed(b"\n")
+    taken = process.memory_info().rss - before
+    assert len(held) == number
+    assert taken < 2.2 * number * size
 
 
 @pytest.mark.parametrize("at", [0, 262_140, 262_143, 262_144, 599_990])

@@ -39,9 +39,16 @@ async def test_the_longest_wait_is_taken_while_the_long_call_runs() -> None:
         await asyncio.sleep(0.02)
         gate.set()
 
-    figures = await measure.longest_wait(small, big)
-    assert figures["others_ms"] >= 20
-    assert figures["seconds"] >= 0.02
+    assert await measure.longest_wait(small, big, 1) >= 20
+
+
+async def test_the_duration_is_the_median_of_some_calls() -> None:
+    pauses = iter([0.2, 0.02, 0.02])
+
+    async def call() -> None:
+        await asyncio.sleep(next(pauses))
+
+    assert 0.02 <= await measure.duration(call, 3) < 0.2
 
 
 def test_medians_are_taken_over_the_repetitions_that_have_the_figure() -> None:
@@ -66,15 +73,28 @@ def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> No
     lines = {line[0]: line[2] for line in loopback.bars(rows)}
     assert lines["calls/s at 16 clients, to the best peer's"] == "10.0 times"
     assert lines["median added to stdio"] == "19.00 ms"
+    verdicts = {line[0]: line[3] for line in loopback.bars(rows)}
+    assert verdicts["calls/s at 64 clients, to the best peer's"] == "reached"
+    assert verdicts["median added to stdio"] == verdicts["8 MiB result, to stdio's"] == "missed"
 
 
-@pytest.mark.parametrize(("ready", "shown"), [(1.5, "1.00 s + 0.50 s"), (0.9, "1.00 s + -0.10 s")])
-def test_the_start_bar_is_told_as_what_comes_on_top_of_a_bare_pod(ready: float, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("ready", "shown", "verdict"),
+    [
+        (1.5, "1.00 s + 0.50 s", "reached"),
+        (0.9, "1.00 s + -0.10 s", "reached"),
+        (2, "1.00 s + 1.00 s", "missed"),
+    ],
+)
+def test_the_start_bar_is_told_as_what_comes_on_top_of_a_bare_pod(
+    ready: float, shown: str, verdict: str
+) -> None:
     times = {"bare_pod_s": 0.7, "handshake_s": 0.3, "ready_s": ready, "first_answer_s": 2, "delete_s": 5}
     times |= {"kill_told_s": 0.2, "kill_ready_s": 3, "relay_kill_answer_s": 1.5}
     load = {"median_ms": 0.5, "p99_ms": 1, "c1": 1, "c16": 2, "c64": 3, "mib": 30}
-    lines = {line[0]: line[2] for line in cluster.bars({"times": times, "relay": load, "constant": load})}
-    assert lines["apply to Ready"] == shown
+    lines = {line[0]: line[2:] for line in cluster.bars({"times": times, "relay": load, "constant": load})}
+    assert lines["apply to Ready"] == [shown, verdict]
+    assert lines["calls/s, 64 clients (constant reply)"] == ["3 (3)", ""]
 
 
 def test_a_status_is_told_as_phase_ready_and_reason() -> None:

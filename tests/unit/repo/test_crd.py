@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,13 @@ def test_map_lists_have_required_keys(root: Schema) -> None:
         for key in node.get("x-kubernetes-list-map-keys", ()):
             items = node["items"]
             assert key in items.get("required", ()) or "default" in items["properties"][key], path
+
+
+def test_no_rule_asks_whether_a_field_is_set_that_the_api_server_sets_itself(root: Schema) -> None:
+    for path, node in _nodes(root):
+        for rule in node.get("x-kubernetes-validations", ()):
+            for name in re.findall(r"!has\(self\.(\w+)\)", rule["rule"]):
+                assert "default" not in node["properties"][name], (path, name)
 
 
 def test_rules_run_over_bounded_parts_only(root: Schema) -> None:

@@ -50,6 +50,11 @@ ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
 SET: dict[str, Any] = {"x-kubernetes-list-type": "set"}
 
 
+# Default that the definition does not declare: the API server would write it into every object, and a rule
+# could not tell any more whether somebody set the field.
+UNDECLARED: dict[str, Any] = {"default": None}
+
+
 def rules(*pairs: tuple[str, str], **schema: Any) -> dict[str, Any]:
     """CEL rules of a schema, as (rule, message) pairs, beside other schema keywords."""
     validations = [{"rule": rule, "message": message} for rule, message in pairs]

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api.conditions import Audit, ClientCapability, OnServerRestart, Protocol, SessionMode
-from mcp_operator.core.api.model import SET, Model, rules
+from mcp_operator.core.api.model import SET, UNDECLARED, Model, rules
 
 DAY = 86_400
 
@@ -69,7 +69,7 @@ class Session(Model):
     process tells whether the server works and which tools it has; clients without sessions (revision
     2026-07-28) have one together. All processes share the container's limits, files and user. Default
     Shared."""
-    max_processes: Annotated[int, Field(ge=1, le=1000)] = 4
+    max_processes: Annotated[int, Field(ge=1, le=1000, json_schema_extra=UNDECLARED)] = 4
     """With PerClient: number of processes for clients at once; above it the one that was idle longest ends,
     with its session. While all are in use, `initialize` gets 503. `resources` must be enough for one more
     than this. Default 4, at most 1000."""
@@ -101,12 +101,14 @@ class Session(Model):
     idle_timeout_seconds: Annotated[int, Field(ge=1, le=30 * DAY)] = 7200
     """Seconds after which a client's session without calls and without an open stream ends. Default 7200 (2
     hours), at most 2592000."""
-    on_server_restart: OnServerRestart = OnServerRestart.RESUME
+    on_server_restart: Annotated[OnServerRestart, Field(json_schema_extra=UNDECLARED)] = (
+        OnServerRestart.RESUME
+    )
     """What becomes of clients' sessions when the server got a new process, which knows nothing of them.
     Resume: they go on, and clients are told to read the lists again; subscriptions to resources and log
     levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
     servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
-    max_clients: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    max_clients: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=UNDECLARED)] = 1000
     """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
     most 100000."""
     max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216

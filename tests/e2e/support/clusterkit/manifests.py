@@ -59,6 +59,24 @@ def limit_range() -> Json:
     }
 
 
+def quota() -> Json:
+    """What a namespace of a careful cluster may have; everything is counted, so every container says all."""
+    hard = {
+        "pods": "6",
+        "services": "8",
+        "persistentvolumeclaims": "4",
+        "requests.cpu": "1",
+        "requests.memory": "2Gi",
+        "requests.ephemeral-storage": "2Gi",
+        "limits.cpu": "12",
+        "limits.memory": "6Gi",
+        "limits.ephemeral-storage": "8Gi",
+        "count/mcpservers.mcp-session.dev": "8",
+        "count/networkpolicies.networking.k8s.io": "8",
+    }
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "all"}, "spec": {"hard": hard}}
+
+
 def secret(name: str, **values: str) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": values}
 

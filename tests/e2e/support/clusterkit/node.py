@@ -44,12 +44,13 @@ def _run_tool(
     return done
 
 
-def make_namespace(prefix: str) -> str:
-    """A new namespace with limits; its name."""
+def make_namespace(prefix: str, *more: manifests.Json) -> str:
+    """A new namespace with limits, and with more objects; its name."""
     name = f"e2e-{prefix}-{secrets.token_hex(3)}"
     limits = manifests.limit_range()
-    limits["metadata"]["namespace"] = name
-    items = [manifests.namespace(name), limits]
+    items = [manifests.namespace(name), limits, *more]
+    for item in items[1:]:
+        item["metadata"]["namespace"] = name
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
     kubectl("apply", "-f", "-", text_in=json.dumps(listed))
     return name

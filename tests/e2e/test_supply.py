@@ -1,0 +1,50 @@
+"""What the images say that they hold, read from the very pods that run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from clusterkit import kube as k
+from clusterkit import node
+from clusterkit.haystack import OPERATOR_NAMESPACE
+from clusterkit.servers import Servers
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def told(namespace: str, pod: str, container: str, image: str) -> dict[str, str]:
+    """Version by package URL without version, of the bill of materials in a running container."""
+    path = f"/usr/share/sbom/{image}.cdx.json"
+    words = ("exec", pod, f"--namespace={namespace}", f"--container={container}", "--", "cat", path)
+    document = json.loads(node.kubectl(*words).stdout)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    found = [item for item in document["components"] if "purl" in item]
+    return {item["purl"].rpartition("@")[0]: item["version"] for item in found}
+
+
+def locked(lock: str) -> dict[str, str]:
+    text = (ROOT / f"requirements/{lock}.txt").read_text(encoding="utf-8")
+    found = re.findall(r"^([\w.-]+)==([^ ;\\]+)", text, re.MULTILINE)
+    return {f"pkg:pypi/{name.lower().replace('_', '-')}": version for name, version in found}
+
+
+@pytest.mark.parametrize("image", ["relay", "operator", "runtime"])
+async def test_an_image_holds_the_locked_packages_and_says_so(
+    servers: Servers, kube: k.Kube, image: str
+) -> None:
+    if image == "operator":
+        [pod] = await kube.list(k.PODS, OPERATOR_NAMESPACE)
+        found = told(OPERATOR_NAMESPACE, pod["metadata"]["name"], "operator", image)
+    else:
+        # The image of the test servers is made of the runtime's.
+        server = await servers.ready(f"of-{image}")
+        container = "server" if image == "runtime" else "relay"
+        found = told(servers.namespace, (await server.pod())["metadata"]["name"], container, image)
+    python = {name: version for name, version in found.items() if name.startswith("pkg:pypi/")}
+    wanted = locked("sidecar" if image == "relay" else image)
+    assert python
+    assert {name: wanted.get(name) for name in python} == python
+    assert any(name.startswith("pkg:deb/") for name in found)
+    assert ("pkg:golang/stdlib" in found) is (image == "relay")
