@@ -32,6 +32,8 @@ BY_REASON: Final[dict[str, str]] = {
     "goes on by itself.",
     Reason.INVALID_TOKEN: "Put a token into the key that spec.auth.bearer.secretRef names; it is picked up "
     "by itself.",
+    Reason.KEYS_UNAVAILABLE: "Correct spec.auth.jwt.issuer, or set spec.auth.jwt.jwksURI; an issuer with a "
+    "certificate of a private authority needs the chart's issuers.caBundle. It is asked again by itself.",
     Reason.OWNERSHIP_CONFLICT: "Rename or delete the object that the message names, or give the MCPServer "
     "another name.",
     Reason.POD_RUNNING: "",
@@ -85,6 +87,14 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.TOOL_OVERRIDES_UNMATCHED: "Correct spec.tools.overrides: the name has to be one that the server "
     "itself gives a tool, the rename one that it gives to none.",
     Reason.TRANSPORT_DROPPED: "Nothing: the connection is restored by itself, the server keeps running.",
+    Reason.REMOTE_UNREACHABLE: "Is spec.remote.url right, and the server up? spec.network.egress Internet "
+    "leads to no address inside the cluster. It is tried again by itself.",
+    Reason.REMOTE_UNAVAILABLE: "Nothing here: the remote server is asked again by itself.",
+    Reason.REMOTE_DENIED: "Correct the value that spec.remote.headersFrom names; a change is taken "
+    "up by itself.",
+    Reason.REMOTE_REFUSED: "Correct spec.remote.url, or spec.remote.transport; the message says "
+    "what is there.",
+    Reason.SESSION_LOST: "Nothing: a new session is made by itself, calls wait for it.",
     Reason.RELAY_UNREACHABLE: "Nothing for a moment: the relay is restarted by itself. If it stays so, a "
     "NetworkPolicy may keep the operator from port 8081 of the pod.",
     Reason.RELAY_FAILED: "Nothing for a moment: the node starts the relay again. If its memory was too "

@@ -22,6 +22,7 @@ from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.sessionid import RANDOM_BYTES
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.relay import IDLE_CHECK_SECONDS, READY_SECONDS, Relay
 from mcp_sidecar.session.upstream import Upstream
 from mcp_sidecar.settings import EXPIRE, SHARED, Settings
@@ -85,14 +86,15 @@ class First(Upstream):
 class PerClient(Relay):
     """Holds the session with the first process, and the relays of all others."""
 
-    upstream_type = First
-
     def __init__(self, settings: Settings) -> None:
         self._cells: dict[str, Cell] = {}
         self._by_sid: dict[str, Client] = {}
         self._ending: set[asyncio.Task[None]] = set()
         super().__init__(settings)
         self._keeper = Keeper(settings.control_path)
+
+    def _upstream(self, inbound: Inbound) -> Upstream:
+        return First(self.shared, inbound, self.outbound)
 
     def start(self) -> None:
         """Begin to connect, also to the processes that an earlier relay has left."""

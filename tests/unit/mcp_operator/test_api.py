@@ -66,7 +66,7 @@ def test_core_objects_are_carried_unchanged() -> None:
 
 
 def test_fields_of_a_newer_definition_are_ignored() -> None:
-    assert MCPServerSpec.parse({"command": ["a"], "remote": {"url": "x"}}).command == ("a",)
+    assert MCPServerSpec.parse({"command": ["a"], "future": {"url": "x"}}).command == ("a",)
 
 
 def test_a_read_spec_cannot_be_changed() -> None:
@@ -83,7 +83,14 @@ def test_a_read_spec_cannot_be_changed() -> None:
         ({"session": {"startupTimeoutSeconds": 0}}, "startupTimeoutSeconds"),
         ({"session": {"allowedHosts": ["a,b"]}}, "allowedHosts"),
         ({"session": {"allowedHosts": ["a"] * 65}}, "allowedHosts"),
-        ({"auth": {"type": "JWT"}}, "type"),
+        ({"auth": {"type": "Basic"}}, "type"),
+        ({"auth": {"type": "JWT", "jwt": {"issuer": "http://plain.example", "audiences": ["a"]}}}, "issuer"),
+        ({"auth": {"type": "JWT", "jwt": {"issuer": "https://i.example"}}}, "audiences"),
+        ({"auth": {"type": "JWT", "jwt": {"issuer": "https://i.example/?a", "audiences": ["a"]}}}, "issuer"),
+        (
+            {"auth": {"jwt": {"issuer": "https://i.example", "audiences": ["a"], "algorithms": ["HS256"]}}},
+            "algorithms",
+        ),
         ({"auth": {"bearer": {"secretRef": {}}}}, "name"),
         ({"imagePullPolicy": "Sometimes"}, "imagePullPolicy"),
         ({"command": "uvx mcp-server-time"}, "command"),

@@ -73,6 +73,9 @@ class Reason(StrEnum):
     INVALID_TOKEN = "InvalidToken"  # noqa: S105 - a reason, no password
     """The bearer token in the Secret that `spec.auth.bearer.secretRef` names cannot be used, for example
     because it is empty. Looked at again when it changes; a server that runs goes on."""
+    KEYS_UNAVAILABLE = "KeysUnavailable"
+    """The keys of the issuer that `spec.auth.jwt` names cannot be fetched. They are asked for again; a server
+    whose relay has keys goes on with those, any other lets nobody in until then."""
     OWNERSHIP_CONFLICT = "OwnershipConflict"
     """An object of the name that a child must have belongs to someone else; it is left alone."""
 
@@ -145,6 +148,16 @@ class Reason(StrEnum):
     of the server that clients may see, or gives a tool the name of another one, which is then hidden."""
     TRANSPORT_DROPPED = "TransportDropped"
     """The connection between relay and process broke while the process runs."""
+    REMOTE_UNREACHABLE = "RemoteUnreachable"
+    """There is no connection to `spec.remote.url`, or it broke; it is tried again."""
+    REMOTE_UNAVAILABLE = "RemoteUnavailable"
+    """The remote server answers that it cannot serve now (429 or 5xx); it is asked again."""
+    REMOTE_DENIED = "RemoteDenied"
+    """The remote server refuses the headers of `spec.remote.headersFrom`, or one of them cannot be sent."""
+    REMOTE_REFUSED = "RemoteRefused"
+    """At `spec.remote.url` is no MCP server, or it leads to another server; the message tells."""
+    SESSION_LOST = "SessionLost"
+    """The remote server does not know the session any more; a new one is made, calls wait for it."""
     RELAY_UNREACHABLE = "RelayUnreachable"
     """The relay does not answer the operator."""
     RELAY_FAILED = "RelayFailed"
@@ -195,8 +208,35 @@ class AuthType(StrEnum):
 
     BEARER = "Bearer"
     """Clients send `Authorization: Bearer <token>`."""
+    JWT = "JWT"
+    """Clients send a token of an issuer in the same way: a signed JSON Web Token that says who they are."""
     NONE = "None"
     """Everyone who reaches the Service is served."""
+
+
+class SigningAlgorithm(StrEnum):
+    """With what a token may be signed (`spec.auth.jwt.algorithms`), in the names of RFC 7518 and RFC 8037."""
+
+    RS256 = "RS256"
+    """RSA (PKCS#1 v1.5) with SHA-256: what most issuers use."""
+    RS384 = "RS384"
+    """The same with SHA-384."""
+    RS512 = "RS512"
+    """The same with SHA-512."""
+    PS256 = "PS256"
+    """RSA (PSS) with SHA-256."""
+    PS384 = "PS384"
+    """The same with SHA-384."""
+    PS512 = "PS512"
+    """The same with SHA-512."""
+    ES256 = "ES256"
+    """ECDSA on P-256 with SHA-256."""
+    ES384 = "ES384"
+    """ECDSA on P-384 with SHA-384."""
+    ES512 = "ES512"
+    """ECDSA on P-521 with SHA-512."""
+    EDDSA = "EdDSA"
+    """Ed25519."""
 
 
 class OnServerRestart(StrEnum):
@@ -235,6 +275,17 @@ class Protocol(StrEnum):
     """Revisions with a handshake, 2024-11-05 to 2025-11-25."""
     MODERN = "Modern"
     """Revision 2026-07-28, without sessions: `server/discover` comes first."""
+
+
+class RemoteTransport(StrEnum):
+    """How a remote server is spoken to (`spec.remote.transport`)."""
+
+    AUTO = "Auto"
+    """Streamable HTTP; SSE when that is answered with 400, 404 or 405."""
+    STREAMABLE_HTTP = "StreamableHTTP"
+    """The transport of revisions since 2025-03-26."""
+    SSE = "SSE"
+    """The transport of revision 2024-11-05."""
 
 
 class EgressClass(StrEnum):
