@@ -33,7 +33,7 @@ REMOTE_RULES = (
         "spec.network.egress None cuts the relay off from spec.remote.url: choose Internet, Custom or All",
     ),
     (
-        "!has(self.remote) || !has(self.session) || !has(self.session.mode) || self.session.mode == 'Shared'",
+        "!has(self.remote) || !has(self.session.mode) || self.session.mode == 'Shared'",
         "spec.session.mode PerClient is about processes run here: choose Shared, or remove spec.remote",
     ),
 )
