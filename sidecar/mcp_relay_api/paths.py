@@ -71,3 +71,6 @@ ENV_CALL_BURST: Final = "MCP_RELAY_CALL_BURST"
 ENV_CONCURRENT_CALLS: Final = "MCP_RELAY_CONCURRENT_CALLS"
 ENV_AUDIT: Final = "MCP_RELAY_AUDIT"
 ENV_TOOLS_OVERRIDES: Final = "MCP_RELAY_TOOLS_OVERRIDES"
+# The remote server in place of the one behind the socket, as JSON: url, transport, headers (name, prefix, and
+# the file with the value), caFile, backoffSeconds, retryAfterErrorSeconds. The files stand below SECRETS_DIR.
+ENV_REMOTE: Final = "MCP_RELAY_REMOTE"

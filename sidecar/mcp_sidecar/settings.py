@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, methods, opening
+from mcp_sidecar.core import access, methods, opening, target
 from mcp_sidecar.core.bucket import NONE, Limits
 from mcp_sidecar.core.overrides import Override
+from mcp_sidecar.core.target import Target
 
 AUTH_KINDS = ("Bearer", "None")
 RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
@@ -34,7 +35,11 @@ class Settings:
     token_file: Path | None = None
     """Where the tokens are read from when they change; None: they never do."""
     admin_token: bytes
-    socket_path: str
+    socket_path: str = paths.SOCKET_PATH
+    remote: Target | None = None
+    """The remote server in place of the one behind the socket."""
+    secrets_dir: Path = Path(paths.SECRETS_DIR)
+    """Where the values of the remote server's headers stand."""
     state_dir: Path
     host: str = ""
     """Address that is served; "": all, of both families."""
@@ -95,6 +100,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         token_file=secrets / paths.TOKEN_FILE,
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
+        remote=_remote(environment),
+        secrets_dir=secrets,
         state_dir=Path(environment.get("MCP_RELAY_STATE_DIR", paths.STATE_DIR)),
         host=environment.get("MCP_RELAY_HOST", ""),
         port=int(_number(environment, "MCP_RELAY_PORT", paths.MCP_PORT)),
@@ -123,6 +130,14 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         audit=_choice(environment, paths.ENV_AUDIT, ("None", "Calls")) == "Calls",
         tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
+
+
+def _remote(environment: Mapping[str, str]) -> Target | None:
+    text = environment.get(paths.ENV_REMOTE, "")
+    try:
+        return target.read(text) if text else None
+    except target.TargetError as error:
+        raise SettingsError(f"{paths.ENV_REMOTE}: {error}") from error
 
 
 def _globs(environment: Mapping[str, str], name: str) -> tuple[str, ...]:

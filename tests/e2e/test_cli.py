@@ -5,7 +5,7 @@ import json
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from clusterkit import kube as k
-from clusterkit import manifests, shelves
+from clusterkit import manifests, node, shelves
 from clusterkit.commandline import mcpsrv, start
 from clusterkit.servers import Servers, condition, status
 from mcpsrv.core import trial
@@ -240,16 +240,27 @@ async def ping(http: httpx.AsyncClient, url: str) -> httpx.Response:
     return await http.post(url, json=message, headers={"accept": "application/json, text/event-stream"})
 
 
+@contextmanager
+def image_words(folder: Path) -> Iterator[list[str]]:
+    """What docker would run: an image that says itself what it starts, where a registry can be had."""
+    if node.is_kind():
+        yield ["--entrypoint", "python3", manifests.test_image(), "/servers/raw.py"]
+        return
+    with shelves.image(
+        folder, {"Entrypoint": ["python3", "/servers/raw.py"], "Cmd": ["--tools", "2"]}
+    ) as name:
+        yield [name]
+
+
 @pytest.fixture
 def desktop(tmp_path: Path) -> Iterator[Path]:
-    """A desktop's configuration of six servers, one of them an image of a registry, run by docker."""
+    """A desktop's configuration of six servers, one of them an image that docker runs."""
     config = jsonc.parse(SIX.read_text(), SIX.name)
     del config["mcpServers"]["sequential_thinking"]
-    image = {"Entrypoint": ["python3", "/servers/raw.py"], "Cmd": ["--tools", "2"]}
-    with shelves.image(tmp_path, image) as name:
-        words = ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", name, "--tools", "3"]
+    with image_words(tmp_path) as words:
+        args = ["run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", *words, "--tools", "3"]
         env = {"GITHUB_PERSONAL_ACCESS_TOKEN": PAT}
-        config["mcpServers"]["github"] = {"command": "docker", "args": words, "env": env}
+        config["mcpServers"]["github"] = {"command": "docker", "args": args, "env": env}
         file = tmp_path / "claude_desktop_config.json"
         file.write_text(json.dumps(config), encoding="utf-8")
         yield file

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_operator.core import naming
@@ -44,6 +44,8 @@ async def run(terminal: Terminal, where: Where, name: str, which: Which) -> Exit
     """Copies the log to stdout. With `follow` it goes on with the next pod when one is replaced."""
     async with connected(where) as kube:
         server = await kube.get(SERVERS, name)
+        if server["spec"].get("remote"):
+            which = replace(which, relay=True)  # the server writes its log elsewhere
         if which.previous and not which.relay:
             return _kept(terminal, server)
         if not which.follow:

@@ -85,6 +85,14 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.TOOL_OVERRIDES_UNMATCHED: "Correct spec.tools.overrides: the name has to be one that the server "
     "itself gives a tool, the rename one that it gives to none.",
     Reason.TRANSPORT_DROPPED: "Nothing: the connection is restored by itself, the server keeps running.",
+    Reason.REMOTE_UNREACHABLE: "Is spec.remote.url right, and the server up? spec.network.egress Internet "
+    "leads to no address inside the cluster. It is tried again by itself.",
+    Reason.REMOTE_UNAVAILABLE: "Nothing here: the remote server is asked again by itself.",
+    Reason.REMOTE_DENIED: "Correct the value that spec.remote.headersFrom names; a change is taken "
+    "up by itself.",
+    Reason.REMOTE_REFUSED: "Correct spec.remote.url, or spec.remote.transport; the message says "
+    "what is there.",
+    Reason.SESSION_LOST: "Nothing: a new session is made by itself, calls wait for it.",
     Reason.RELAY_UNREACHABLE: "Nothing for a moment: the relay is restarted by itself. If it stays so, a "
     "NetworkPolicy may keep the operator from port 8081 of the pod.",
     Reason.RELAY_FAILED: "Nothing for a moment: the node starts the relay again. If its memory was too "

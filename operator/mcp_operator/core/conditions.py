@@ -73,8 +73,10 @@ def _available(seen: Observation, plan: Plan) -> Told:
     pod = seen.pod
     if plan.phase in {Phase.SUSPENDED, Phase.TERMINATING}:
         return ConditionStatus.FALSE, plan.reason, plan.message
-    if pod is not None and plan.create_epoch is None and _up(pod) and _pod_serves(plan):
-        return ConditionStatus.TRUE, Reason.POD_RUNNING, "the server process and the relay run"
+    remote = seen.spec.remote is not None
+    if pod is not None and plan.create_epoch is None and _up(pod) and (remote or _pod_serves(plan)):
+        message = "the relay runs" if remote else "the server process and the relay run"
+        return ConditionStatus.TRUE, Reason.POD_RUNNING, message
     if plan.failure is not None:
         return ConditionStatus.FALSE, plan.failure.reason, plan.failure.message
     if pod is None and plan.create_epoch is None:

@@ -10,10 +10,17 @@ from mcp_operator.core import backoff
 from mcp_operator.core.api import Phase, Reason, RecoveryAction
 from mcp_operator.core.observation import Observation
 from mcp_operator.core.plan import Plan
-from mcp_operator.core.rules import absence, ending, entry, intent, pending, session
+from mcp_operator.core.rules import absence, ending, entry, intent, pending, remote, session
 from mcp_operator.core.rules.row import Case, Row, left_overs
 
-ROWS: Final[tuple[Row, ...]] = (*intent.ROWS, *absence.ROWS, *ending.ROWS, *pending.ROWS, *session.ROWS)
+ROWS: Final[tuple[Row, ...]] = (
+    *intent.ROWS,
+    *absence.ROWS,
+    *ending.ROWS,
+    *pending.ROWS,
+    *remote.ROWS,
+    *session.ROWS,
+)
 
 
 def decide(seen: Observation) -> Plan:

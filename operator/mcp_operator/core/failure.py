@@ -27,6 +27,18 @@ _SIGNALS: Final = {
     9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
 }  # fmt: skip
 _SIGNAL_BASE: Final = 128
+# What the relay says of a remote server it says in the words of the API.
+_REMOTE_REASONS: Final = {
+    str(reason): reason
+    for reason in (
+        Reason.REMOTE_UNREACHABLE,
+        Reason.REMOTE_UNAVAILABLE,
+        Reason.REMOTE_DENIED,
+        Reason.REMOTE_REFUSED,
+        Reason.SESSION_LOST,
+        Reason.STARTUP_TIMEOUT,
+    )
+}
 MAX_LAST_WORDS: Final = 200
 # Lines of npm that say nothing about the cause, and the first line of a cause: `npm error 404 Not Found - …`.
 _TRAILER: Final = re.compile(
@@ -123,7 +135,7 @@ def from_relay(error: RelayError, now: datetime) -> Failure:
     """Why the session cannot be used, in the relay's words."""
     if error.reason == paths.REASON_OVERRIDES:
         return failure(error.phase, Reason.TOOL_OVERRIDES_UNMATCHED, error.message, now)
-    reason = {
+    reason = _REMOTE_REASONS.get(error.reason) or {
         ErrorPhase.INITIALIZE: Reason.INITIALIZE_FAILED,
         ErrorPhase.LIST_TOOLS: Reason.LIST_TOOLS_FAILED,
         ErrorPhase.TRANSPORT: Reason.TRANSPORT_DROPPED,

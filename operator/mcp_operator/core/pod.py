@@ -19,6 +19,7 @@ def facts(pod: Json) -> PodFacts:
     meta, spec, status = pod.get("metadata", {}), pod.get("spec", {}), pod.get("status", {})
     conditions: dict[str, Json] = {item.get("type"): item for item in status.get("conditions", ())}
     scheduled = conditions.get("PodScheduled", {})
+    server, relay = _containers(spec, status)
     return PodFacts(
         name=meta.get("name", ""),
         uid=meta.get("uid", ""),
@@ -37,9 +38,25 @@ def facts(pod: Json) -> PodFacts:
         created_at=times.parse(meta.get("creationTimestamp")),
         unknown_since=_unknown_since(status.get("phase"), conditions.get("Ready", {})),
         node_grace_seconds=_node_grace(spec.get("tolerations", ())),
-        server=_container(status.get("containerStatuses", ()), SERVER_CONTAINER),
-        relay=_container(status.get("initContainerStatuses", ()), RELAY_CONTAINER),
+        server=server,
+        relay=relay,
     )
+
+
+def _containers(spec: Json, status: Json) -> tuple[ContainerFacts, ContainerFacts]:
+    """Server and relay. A remote server has no container: it counts as running from the relay's first start.
+
+    What becomes of it later is for the relay to tell, which the node starts again when it ends.
+    """
+    containers = status.get("containerStatuses", ())
+    if not any(item.get("name") == RELAY_CONTAINER for item in spec.get("containers", ())):
+        relay = _container(status.get("initContainerStatuses", ()), RELAY_CONTAINER)
+        return _container(containers, SERVER_CONTAINER), relay
+    relay = _container(containers, RELAY_CONTAINER)
+    if not (relay.running or relay.terminated or relay.last):
+        return relay, relay
+    started = relay.started_at or (relay.last.finished_at if relay.last else relay.finished_at)
+    return ContainerFacts(ContainerState.RUNNING, started_at=started), relay
 
 
 def _epoch(label: str) -> int:

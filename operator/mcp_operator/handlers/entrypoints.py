@@ -54,8 +54,8 @@ class EntryPoints:
         self._lookups: dict[Key, _Lookup] = {}
 
     def view(self, key: Key, spec: MCPServerSpec) -> EntryPointView | None:
-        """What is known now; None: the spec has a command."""
-        if spec.command:
+        """What is known now; None: the spec has a command, or nothing is run."""
+        if spec.command or spec.remote is not None:
             self.forget(key)
             return None
         lookup = self._lookup(key, spec)

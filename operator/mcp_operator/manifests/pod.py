@@ -25,17 +25,26 @@ def template(owner: Owner, spec: MCPServerSpec, settings: Settings, restarted_at
     if restarted_at:
         meta["annotations"][RESTART_ANNOTATION] = restarted_at
     body: Json = {
-        "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": security.pod(spec.pod_security_context),
-        "initContainers": [relay.build(owner, spec, settings)],
-        "containers": [server.build(spec, settings)],
+        **_containers(owner, spec, settings),
         "volumes": volumes.pod(spec, service),
         **_placement(spec),
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}
+
+
+def _containers(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
+    """The relay beside the server; alone, and started again by the node, where the server is a remote one."""
+    if spec.remote is not None:
+        return {"restartPolicy": "Always", "containers": [relay.alone(owner, spec, settings)]}
+    return {
+        "restartPolicy": "Never",
+        "initContainers": [relay.build(owner, spec, settings)],
+        "containers": [server.build(spec, settings)],
+    }
 
 
 def build(
@@ -70,7 +79,7 @@ def build(
 
 def resources(body: Json) -> dict[str, Json]:
     """The resources of each container of a pod."""
-    containers = (*body["spec"]["initContainers"], *body["spec"]["containers"])
+    containers = (*body["spec"].get("initContainers", ()), *body["spec"]["containers"])
     return {container["name"]: container["resources"] for container in containers}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp_operator.core.api import AuthType, MCPServerSpec
+from mcp_operator.core.api.remote import HeaderSource, KeySource
 from mcp_operator.core.configuration import MAX_OBJECTS, OTHERS, Parts
 from mcp_operator.core.observation import MissingReference
 from mcp_relay_api import paths
@@ -40,7 +41,13 @@ class Reference:
 
 def find(spec: MCPServerSpec) -> tuple[Reference, ...]:
     """All references of a spec, in its order."""
-    return (*_from_auth(spec), *_from_env(spec), *_from_env_from(spec), *_from_volumes(spec))
+    return (
+        *_from_auth(spec),
+        *_from_remote(spec),
+        *_from_env(spec),
+        *_from_env_from(spec),
+        *_from_volumes(spec),
+    )
 
 
 def missing(
@@ -148,6 +155,23 @@ def _from_auth(spec: MCPServerSpec) -> Iterator[Reference]:
         reference = spec.auth.bearer.secret_ref
         field = "spec.auth.bearer.secretRef"
         yield Reference(SECRET, reference.name, field, (reference.key,), token=True)
+
+
+def _from_remote(spec: MCPServerSpec) -> Iterator[Reference]:
+    if spec.remote is None:
+        return
+    named: list[tuple[str, HeaderSource | KeySource]] = [
+        (f"spec.remote.headersFrom[{index}]", header) for index, header in enumerate(spec.remote.headers_from)
+    ]
+    if spec.remote.ca_bundle_from is not None:
+        named.append(("spec.remote.caBundleFrom", spec.remote.ca_bundle_from))
+    for field, source in named:
+        for kind, part, reference in (
+            (SECRET, "secretKeyRef", source.secret_key_ref),
+            (CONFIG_MAP, "configMapKeyRef", source.config_map_key_ref),
+        ):
+            if reference is not None:
+                yield Reference(kind, reference.name, f"{field}.{part}", (reference.key,))
 
 
 def _from_env(spec: MCPServerSpec) -> Iterator[Reference]:

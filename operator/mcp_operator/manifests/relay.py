@@ -6,7 +6,7 @@ from typing import Any, Final
 from mcp_operator.core import naming
 from mcp_operator.core.api import Audit, MCPServerSpec, OnServerRestart, Session, SessionMode
 from mcp_operator.core.api.tools import Tools
-from mcp_operator.manifests import names, resources, security, volumes
+from mcp_operator.manifests import names, remote, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
 from mcp_operator.settings import Settings
 from mcp_relay_api import paths
@@ -45,6 +45,13 @@ def build(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
     return {key: value for key, value in container.items() if value != ""}
 
 
+def alone(owner: Owner, spec: MCPServerSpec, settings: Settings) -> Json:
+    """The container `relay` of a remote server: no launcher is handed on, and nothing is shared."""
+    container = build(owner, spec, settings)
+    del container["restartPolicy"], container["lifecycle"]
+    return {**container, "volumeMounts": volumes.relay_mounts(bridge=False)}
+
+
 def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
     hosts = (*names.hosts(owner.name, owner.namespace), *spec.session.allowed_hosts)
     return _optional(spec.session) | {
@@ -62,6 +69,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
         paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
         **_tools(spec.tools),
+        **({} if spec.remote is None else {paths.ENV_REMOTE: remote.told(spec.remote, spec.recovery)}),
     }
 
 

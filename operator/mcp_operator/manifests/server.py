@@ -12,7 +12,9 @@ Json = dict[str, Any]
 
 
 def image(spec: MCPServerSpec, settings: Settings) -> str:
-    """Image that the server runs from."""
+    """Image that the server runs from; "" for a remote one."""
+    if spec.remote is not None:
+        return ""
     return spec.image or settings.runtime_image
 
 

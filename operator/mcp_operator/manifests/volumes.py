@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from mcp_operator.core.api import AuthType, MCPServerSpec
+from mcp_operator.manifests import remote
 from mcp_relay_api import paths
 
 Json = dict[str, Any]
@@ -25,7 +26,10 @@ _SECRET_MODE: Final = 0o440
 
 
 def pod(spec: MCPServerSpec, secret: str) -> list[Json]:
-    """All volumes: the operator's own, then the user's. `secret`: name of the operator's Secret."""
+    """All volumes: the operator's own, then the user's. `secret`: name of the operator's Secret.
+
+    Beside a remote server's relay nothing else runs: it needs two.
+    """
     ours = [
         {"name": BRIDGE, "emptyDir": {"medium": "Memory", "sizeLimit": BRIDGE_SIZE}},
         {"name": STATE, "emptyDir": {"medium": "Memory", "sizeLimit": STATE_SIZE}},
@@ -33,15 +37,18 @@ def pod(spec: MCPServerSpec, secret: str) -> list[Json]:
         {"name": HOME, "emptyDir": {"sizeLimit": HOME_SIZE}},
         {"name": TMP, "emptyDir": {"sizeLimit": TMP_SIZE}},
     ]
+    if spec.remote is not None:
+        return ours[1:3]
     claim = spec.cache.claim_name if spec.cache else None
     cache = [{"name": CACHE, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
     return [*ours, *cache, *spec.volumes]
 
 
-def relay_mounts() -> list[Json]:
-    """What the relay sees."""
+def relay_mounts(*, bridge: bool = True) -> list[Json]:
+    """What the relay sees; without `bridge` there is no launcher."""
+    shared = [{"name": BRIDGE, "mountPath": paths.BRIDGE_DIR}] if bridge else []
     return [
-        {"name": BRIDGE, "mountPath": paths.BRIDGE_DIR},
+        *shared,
         {"name": STATE, "mountPath": paths.STATE_DIR},
         {"name": SECRETS, "mountPath": paths.SECRETS_DIR, "readOnly": True},
     ]
@@ -75,4 +82,5 @@ def _sources(spec: MCPServerSpec, secret: str) -> list[Json]:
             items = [{"key": reference.key, "path": paths.TOKEN_FILE}]
             sources.append({"secret": {"name": reference.name, "items": items}})
     items = [{"key": key, "path": key} for key in own]
-    return [{"secret": {"name": secret, "items": items}}, *sources]
+    far = [] if spec.remote is None else remote.sources(spec.remote)
+    return [{"secret": {"name": secret, "items": items}}, *sources, *far]

@@ -72,13 +72,15 @@ class LineSplitter:
             self._tail = (self._tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
         elif end > self._limit:
             self._drop(start, chunk)
-        elif end <= MAPPED_BYTES:
-            self._pending += chunk
         else:
-            if self._large is None:
+            if self._large is None and end > MAPPED_BYTES:
                 self._large = mapped(self._limit)
-                self._large[:start], self._pending = self._pending, bytearray()
-            self._large[start:end] = chunk
+                if self._large is not None:
+                    self._large[:start], self._pending = self._pending, bytearray()
+            if self._large is None:
+                self._pending += chunk
+            else:
+                self._large[start:end] = chunk
 
     def _drop(self, size: int, chunk: bytes) -> None:
         held = memoryview(self._pending) if self._large is None else self._large[:size]
@@ -107,23 +109,24 @@ def has(line: Line, text: bytes) -> bool:
 def joined(parts: Sequence[Line]) -> Line:
     """The parts in one, a large one in memory of its own."""
     size = sum(map(len, parts))
-    if size <= MAPPED_BYTES:
+    whole, start = mapped(size) if size > MAPPED_BYTES else None, 0
+    if whole is None:
         return b"".join(parts)
-    whole, start = mapped(size), 0
     for part in parts:
         whole[start : start + len(part)] = part
         start += len(part)
     return whole
 
 
-def mapped(size: int) -> memoryview:
+def mapped(size: int) -> memoryview | None:
     """Memory that is the system's again with the end of the last view; what is not touched takes none.
 
-    Raises:
-        OSError: the system gives none.
-
+    None where the system does not promise so much at once: a heap that grows bit by bit may still do.
     """
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        return None
     if size > SMALL_PAGES_BYTES:
         with contextlib.suppress(OSError):  # of systems without huge pages, where small ones do
             memory.madvise(mmap.MADV_HUGEPAGE, SMALL_PAGES_BYTES)

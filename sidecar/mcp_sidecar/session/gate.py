@@ -6,15 +6,18 @@ from typing import Protocol
 from mcp_sidecar.core import document, frames
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.session.channel import Channel
 from mcp_sidecar.session.shared import Shared
-from mcp_sidecar.stdio.link import Link
 
 
 class Session(Protocol):
     """What the gate sees of the session with the server."""
 
     shared: Shared
-    link: Link
+
+    @property
+    def link(self) -> Channel:
+        """The way to the server."""
 
     @property
     def state(self) -> State:

@@ -56,7 +56,7 @@ class Relay:
         inbound.before = Notices(self.shared, feed, inbound.deliver).take
         self.sessions = Sessions(self.shared, self.outbound, feed)
         self.stateless = Stateless(self.shared, self.outbound)
-        self.upstream = Upstream(self.shared, inbound, self.outbound)
+        self.upstream = self._upstream(inbound)
         self.upstream.on_modern = feed.open
         self.upstream.on_terminating = self._launcher_terminates
         clients.on_change = board.clients_changed
@@ -72,6 +72,14 @@ class Relay:
         self._loop = asyncio.get_running_loop()
         self._drained: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _upstream(self, inbound: Inbound) -> Upstream:
+        if self.settings.remote is None:
+            return Upstream(self.shared, inbound, self.outbound)
+        # A client costs memory that others need not pay.
+        from mcp_sidecar.session.remote import RemoteUpstream
+
+        return RemoteUpstream(self.shared, inbound, self.outbound, self.settings.remote)
 
     def _guard(self) -> Guard | None:
         wanted = self.settings

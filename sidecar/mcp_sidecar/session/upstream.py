@@ -16,6 +16,7 @@ from mcp_sidecar.core.machine import IllegalInputError, Input, Machine, State
 from mcp_sidecar.core.outage import Outage
 from mcp_sidecar.session.backlog import Backlog
 from mcp_sidecar.session.calls import RefusedError
+from mcp_sidecar.session.channel import Channel
 from mcp_sidecar.session.gate import Gate
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.listing import Listing
@@ -37,6 +38,9 @@ _CLOSED = {
 class Upstream:
     """Listens to the link and moves the state machine; everything it learns goes to the board."""
 
+    met = "launcher_connected"
+    """Event of the log for a process that was introduced."""
+
     def __init__(self, shared: Shared, inbound: Inbound, outbound: Outbound) -> None:
         settings = shared.settings
         self.shared = shared
@@ -50,7 +54,7 @@ class Upstream:
         self._mute = ""
         """Incarnation of the process that closed its input or output: it can never answer again."""
         self._mute_reason = ""
-        self.link = Link(settings.socket_path, self, settings.max_message_bytes + frames.TRUSTED_BYTES)
+        self.link = self._connect(settings.max_message_bytes + frames.TRUSTED_BYTES)
         self.backlog = Backlog(self._write)
         self.masker = Masker(self.link.control)
         self.progress = Progress(self.link.control, lambda line: shared.board.update(progress=line))
@@ -63,6 +67,9 @@ class Upstream:
         inbound.on_noise = self._noise
         shared.send, shared.say = self._send, self._say
         self._bytes = shared.metrics.counters["mcp_relay_upstream_bytes"]
+
+    def _connect(self, limit: int) -> Channel:
+        return Link(self.shared.settings.socket_path, self, limit)
 
     @property
     def state(self) -> State:
@@ -109,16 +116,17 @@ class Upstream:
 
     def control(self, message: dict[str, Any]) -> None:
         """A message of the launcher; unknown ones are ignored."""
-        handler = {
+        handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "hello": self._hello,
             "exit": self._exit,
             "stdout-closed": lambda _message: self._pipe_closed(paths.REASON_STDOUT_CLOSED),
             "stdin-closed": lambda _message: self._pipe_closed(paths.REASON_STDIN_CLOSED),
             "masked": self.masker.answered,
             "progress": self.progress.answered,
-            "terminating": self._terminating,
-            "oversized": self._oversized_line,
-        }.get(str(message.get("event")))
+            "terminating": lambda message: self.on_terminating(control.drain_seconds(message)),
+            "oversized": lambda message: self._inbound.oversized(control.oversized(message)),
+        }
+        handler = handlers.get(str(message.get("event")))
         if handler is None:
             return
         try:
@@ -152,7 +160,7 @@ class Upstream:
         closed = control.closed_pipe(message) or (
             self._mute_reason if self._mute == process.incarnation else ""
         )
-        log.event("launcher_connected", incarnation=process.incarnation, pid=process.pid)
+        log.event(self.met, incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self.shared.board.update(process=process)
             if process.incarnation == store.incarnation:
@@ -187,13 +195,17 @@ class Upstream:
         self._watch_start(process)
 
     def _begin(self, process: Process) -> None:
-        self._fail_calls("it was started anew")
+        self._renew()
         self._move(Input.STARTED, process=process, exit=None, error=None, session=None, tools=None)
         number = self.shared.table.number()
         method = opening.first(self.shared.settings.protocol)
         self.shared.store.begin(process.incarnation, number, method)
         self._ask(number, method)
         self._watch_start(process)
+
+    def _renew(self) -> None:
+        """Another process has taken the server's place."""
+        self._fail_calls("it was started anew")
 
     def _ask(self, number: int, method: str) -> None:
         self.shared.table.add_own(number, self._initialized)
@@ -340,12 +352,6 @@ class Upstream:
         error = self.shared.board.facts.error
         worse = self.state in _UNUSABLE or (error is not None and error.reason in _CLOSED)
         self._move(Input.LOST, **({} if worse else {"error": problem}))
-
-    def _terminating(self, message: dict[str, Any]) -> None:
-        self.on_terminating(control.drain_seconds(message))
-
-    def _oversized_line(self, message: dict[str, Any]) -> None:
-        self._inbound.oversized(control.oversized(message))
 
     # The state, and who waits for it.
 

@@ -66,7 +66,7 @@ def test_core_objects_are_carried_unchanged() -> None:
 
 
 def test_fields_of_a_newer_definition_are_ignored() -> None:
-    assert MCPServerSpec.parse({"command": ["a"], "remote": {"url": "x"}}).command == ("a",)
+    assert MCPServerSpec.parse({"command": ["a"], "future": {"url": "x"}}).command == ("a",)
 
 
 def test_a_read_spec_cannot_be_changed() -> None:

@@ -1,3 +1,5 @@
+import errno
+import mmap
 import random
 import tracemalloc
 
@@ -122,6 +124,21 @@ def test_a_text_is_found_in_a_line_wherever_it_is(at: int) -> None:
     assert has(bytes(line), b'"seen"')
     assert has(memoryview(line), b'"seen"')
     assert not has(memoryview(line), b'"unseen"')
+
+
+def test_a_large_line_grows_on_the_heap_where_the_system_promises_no_memory_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refused)
+    splitter, got = LineSplitter(LIMIT), []
+    for _ in range(10):
+        got += splitter.feed(b"x" * 100_000)
+    got += splitter.feed(b"\nnext\n")
+    assert got == [b"x" * 1_000_000, b"next"]
+    assert joined((b"{", b"x" * 1_000_000, b"}")) == b"{" + b"x" * 1_000_000 + b"}"
 
 
 @pytest.mark.parametrize("size", [10, MAPPED_BYTES])

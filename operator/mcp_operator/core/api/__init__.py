@@ -16,6 +16,7 @@ from mcp_operator.core.api.conditions import (
     Protocol,
     Reason,
     RecoveryAction,
+    RemoteTransport,
     SessionMode,
 )
 from mcp_operator.core.api.identity import (
@@ -27,6 +28,7 @@ from mcp_operator.core.api.identity import (
     RESTART_ANNOTATION,
     VERSION,
 )
+from mcp_operator.core.api.remote import Remote
 from mcp_operator.core.api.session import Session
 from mcp_operator.core.api.spec import MCPServerSpec
 from mcp_operator.core.api.status import MCPServerStatus
@@ -54,6 +56,8 @@ __all__ = [
     "Protocol",
     "Reason",
     "RecoveryAction",
+    "Remote",
+    "RemoteTransport",
     "Session",
     "SessionMode",
 ]

@@ -145,6 +145,16 @@ class Reason(StrEnum):
     of the server that clients may see, or gives a tool the name of another one, which is then hidden."""
     TRANSPORT_DROPPED = "TransportDropped"
     """The connection between relay and process broke while the process runs."""
+    REMOTE_UNREACHABLE = "RemoteUnreachable"
+    """There is no connection to `spec.remote.url`, or it broke; it is tried again."""
+    REMOTE_UNAVAILABLE = "RemoteUnavailable"
+    """The remote server answers that it cannot serve now (429 or 5xx); it is asked again."""
+    REMOTE_DENIED = "RemoteDenied"
+    """The remote server refuses the headers of `spec.remote.headersFrom`, or one of them cannot be sent."""
+    REMOTE_REFUSED = "RemoteRefused"
+    """At `spec.remote.url` is no MCP server, or it leads to another server; the message tells."""
+    SESSION_LOST = "SessionLost"
+    """The remote server does not know the session any more; a new one is made, calls wait for it."""
     RELAY_UNREACHABLE = "RelayUnreachable"
     """The relay does not answer the operator."""
     RELAY_FAILED = "RelayFailed"
@@ -235,6 +245,17 @@ class Protocol(StrEnum):
     """Revisions with a handshake, 2024-11-05 to 2025-11-25."""
     MODERN = "Modern"
     """Revision 2026-07-28, without sessions: `server/discover` comes first."""
+
+
+class RemoteTransport(StrEnum):
+    """How a remote server is spoken to (`spec.remote.transport`)."""
+
+    AUTO = "Auto"
+    """Streamable HTTP; SSE when that is answered with 400, 404 or 405."""
+    STREAMABLE_HTTP = "StreamableHTTP"
+    """The transport of revisions since 2025-03-26."""
+    SSE = "SSE"
+    """The transport of revision 2024-11-05."""
 
 
 class EgressClass(StrEnum):

@@ -11,6 +11,7 @@ from mcp_operator.core.api.conditions import (
     EgressClass,
 )
 from mcp_operator.core.api.model import ATOMIC, Model, Opaque, core, map_of, rules
+from mcp_operator.core.api.remote import REMOTE_RULES, Remote
 from mcp_operator.core.api.session import DAY, Session
 from mcp_operator.core.api.tools import Tools
 
@@ -156,6 +157,7 @@ class MCPServerSpec(Model):
         json_schema_extra=rules(
             (_MOUNTS_KNOWN, _MOUNT_UNKNOWN),
             *CACHE_RULES,
+            *REMOTE_RULES,
         )
     )
 
@@ -174,6 +176,10 @@ class MCPServerSpec(Model):
     """Program that speaks MCP on stdin and stdout, with arguments; not run in a shell. Example: ["uvx",
     "mcp-server-time"]. Default: what the image starts, which the operator asks its registry for when it makes
     the pod; so it is required without `image`."""
+    remote: Remote | None = None
+    """A server that runs somewhere else and speaks MCP over HTTP, instead of one that is run here: the pod
+    holds the relay alone, which keeps one session with it and shares it. Sessions, tools, access and network
+    work as for other servers. Default: a server is run here."""
     args: Annotated[tuple[Text, ...], Field(max_length=1024, json_schema_extra=ATOMIC)] = ()
     """Arguments after those in `command`, or instead of the image's own. `$(NAME)` is replaced by the
     environment variable. Default: none."""
@@ -284,8 +290,9 @@ class MCPServerSpec(Model):
 # On the whole object, so that the message also comes when `spec` itself is missing.
 ROOT_RULES = (
     {
-        "rule": "has(self.spec) && (has(self.spec.command) && size(self.spec.command) > 0 "
-        "? size(self.spec.command[0]) > 0 : has(self.spec.image))",
+        "rule": "has(self.spec) && (has(self.spec.remote) "
+        "|| (has(self.spec.command) && size(self.spec.command) > 0 "
+        "? size(self.spec.command[0]) > 0 : has(self.spec.image)))",
         "message": _COMMAND_MISSING,
         "fieldPath": ".spec.command",
         "reason": "FieldValueRequired",

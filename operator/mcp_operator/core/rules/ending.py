@@ -77,6 +77,8 @@ def _initialize_refused(case: Case) -> Plan | None:
     pod, told = _told(case)
     if pod is None or told is None or told.state is not RelayState.REFUSED or told.error is None:
         return None
+    if case.seen.spec.remote is not None:  # another pod would be refused, too
+        return None
     return fail(case, failure.from_relay(told.error, case.now), pod.epoch)
 
 
@@ -114,6 +116,8 @@ def startup_deadline(case: Case) -> datetime | None:
     A connection that breaks again and again does not: its time counts from the first break.
     """
     pod, told = case.seen.pod, case.seen.relay.status
+    if case.seen.spec.remote is not None:  # its relay goes on trying
+        return None
     if pod is None or not pod.server.running or pod.server.started_at is None:
         return None
     if told is not None and told.state not in {RelayState.CONNECTING, RelayState.DROPPED}:

@@ -35,7 +35,8 @@ def _cold_start(case: Case) -> Plan | None:
         return None
     if told is None and case.seen.relay.failures >= (1 if case.seen.served_before else UNREACHABLE_LIMIT):
         return None
-    message = "the server process runs; its answer to `initialize` is awaited"
+    what = "the server process runs" if case.seen.spec.remote is None else "the remote server is asked"
+    message = f"{what}; its answer to `initialize` is awaited"
     if told is not None and told.progress:
         message += f"; it says: {text.line(told.progress, MAX_PROGRESS)}"
     plan = _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZING, message)

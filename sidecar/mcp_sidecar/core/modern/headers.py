@@ -133,6 +133,20 @@ def check(params: Sequence[Param], arguments: Any, given: Mapping[bytes, bytes])
             raise _mismatch(param, "is not what the body has")
 
 
+def given(params: Sequence[Param], arguments: Any) -> dict[str, str]:
+    """The headers that repeat the arguments of a `tools/call`, as its sender writes them."""
+    shown = {param.header: _shown(_at(arguments, param.path)) for param in params}
+    return {name: encoded(value) for name, value in shown.items() if value is not None}
+
+
+def encoded(value: str) -> str:
+    """A value as a header can have it: as it is, or as `=?base64?…?=`."""
+    plain = value.isascii() and value.isprintable() and value.strip() == value
+    if plain and not _WRAPPED.fullmatch(value):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
+
+
 def _mismatch(param: Param, what: str) -> RejectionError:
     where = ".".join(param.path)
     return RejectionError(

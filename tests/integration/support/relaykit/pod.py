@@ -126,10 +126,19 @@ class Pod:
             "MCP_RELAY_PORT": str(self.port),
             "MCP_RELAY_ADMIN_PORT": str(self.admin_port),
             "MCP_RELAY_PROTOCOL": self.settings.protocol,
+            "MCP_RELAY_REMOTE": self._remote(),
             "MCP_RELAY_SESSION_MODE": self.settings.session_mode,
             "MCP_RELAY_MAX_PROCESSES": str(self.settings.max_processes),
             "MCP_RELAY_CONTROL": self.settings.control_path,
         }
+
+    def _remote(self) -> str:
+        remote = self.settings.remote
+        if remote is None:
+            return ""
+        headers = [dataclasses.asdict(header) for header in remote.headers]
+        told = {"url": f"{remote.origin}{remote.path}", "transport": remote.transport, "headers": headers}
+        return json.dumps(told | {"caFile": remote.ca_file, "backoffSeconds": remote.backoff})
 
     async def spawn_relay(self) -> None:
         """Start the relay as in the pod: its own process, settings from the environment."""

@@ -1,0 +1,357 @@
+"""One message to a remote server, and everything that comes back for it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_sidecar.core import eventstream, fate, frames, jsontext
+from mcp_sidecar.core.fate import Fate, Said
+from mcp_sidecar.core.handshake import CLIENT_INFO
+from mcp_sidecar.core.lines import COPIED_BYTES, Line
+from mcp_sidecar.core.modern import headers as modern
+from mcp_sidecar.core.modern.envelope import NAMED, of
+from mcp_sidecar.core.modern.headers import Param
+from mcp_sidecar.core.opening import DISCOVER
+from mcp_sidecar.core.target import SSE, Target, TargetError, elsewhere, printable
+from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, Response, TooLargeError
+from mcp_sidecar.remote.session import AwayError, DeniedError, Session
+
+JSON, EVENTS = "application/json", "text/event-stream"
+PROBE_SECONDS = 30.0
+MAX_REDIRECTS = 5
+MAX_ERROR_BYTES = 65_536
+MAX_RESUMES = 5
+MAX_RETRY_SECONDS = 10.0
+"""Of what a server may ask to wait before its stream is opened again."""
+_SHOWN = 300
+FindParams = Callable[[str], tuple[Param, ...]]
+"""Finds the arguments of a tool that headers repeat."""
+Take = Callable[[Line], None]
+"""Takes one message of the server."""
+
+
+_NOTHING = frames.Frame(frames.NOTIFICATION, b"", "", None, {}, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a message. `text` is for people; `body` the answer that was not handed on."""
+
+    fate: Fate
+    status: int = 200
+    text: str = ""
+    body: bytes = b""
+    after: float | None = None
+    """Seconds that the server asks to wait."""
+
+
+class Exchanger:
+    """Sends messages to `target`, the values of whose headers stand in `files`."""
+
+    def __init__(self, target: Target, client: Client, files: Path, limit: int, params: FindParams) -> None:
+        self.target = target
+        self.client = client
+        self.limit = limit
+        self._files = files
+        self._params = params
+        self._values: dict[str, str] = {}
+
+    def own_headers(self) -> dict[str, str]:
+        """The headers from Secrets, read anew each time: a value may have been changed.
+
+        Raises:
+            DeniedError: one cannot be read, or is none that a header can have.
+
+        """
+        found = {}
+        for header in self.target.headers:
+            try:
+                value = (self._files / header.file).read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                text = f"the value of header {header.name} cannot be read: {type(error).__name__}"
+                raise DeniedError("RemoteDenied", text) from error
+            if not printable(value):
+                text = f"the value of header {header.name} has characters that a header cannot have"
+                raise DeniedError("RemoteDenied", text)
+            self._values[header.file] = value
+            found[header.name] = header.prefix + value
+        return found
+
+    def secrets(self) -> Iterable[str]:
+        """The values that the headers had, which must not be shown."""
+        return self._values.values()
+
+    async def ask(
+        self, session: Session, frame: frames.Frame, take: Take, *, handshake: bool = False
+    ) -> Outcome:
+        """Post a frame and take what comes back, the answer last.
+
+        Raises:
+            NotSentError: the server has not heard of it.
+            BrokenError: it may have.
+            DeniedError: the headers cannot be made.
+
+        """
+        response = await self._post(session, frame)
+        try:
+            if response.status >= 300:
+                return await self._refused(session, frame, response, take, handshake=handshake)
+            if handshake and session.transport != SSE:
+                session.sid = response.headers.get("mcp-session-id", "")
+            return await self._answered(session, frame, response, take)
+        finally:
+            response.close()
+
+    async def _post(self, session: Session, frame: frames.Frame) -> Response:
+        headers = {
+            **self.own_headers(),
+            "Content-Type": JSON,
+            "Accept": f"{JSON}, {EVENTS}",
+            **session.headers(),
+            **self._repeated(session, frame),
+        }
+        path = session.path
+        for _ in range(MAX_REDIRECTS):
+            response = await self.client.request("POST", path, headers, frame.data)
+            location = response.headers.get("location")
+            if response.status not in fate.REDIRECTS or location is None:
+                return response
+            response.close()
+            path = self.followed(path, location)
+        raise DeniedError("RemoteRefused", f"the server redirects more than {MAX_REDIRECTS} times")
+
+    def followed(self, path: str, location: str) -> str:
+        """Where a redirect leads on the same server.
+
+        Raises:
+            DeniedError: to another one, which must not see the headers.
+
+        """
+        try:
+            origin, found = elsewhere(self.target.origin, path, location)
+        except TargetError as error:
+            raise DeniedError("RemoteRefused", f"the server redirects to nowhere: {error}") from error
+        if origin != self.target.origin:
+            text = (
+                f"the server redirects to {origin}, which is not followed, because the headers are not for "
+                "it: write the right URL into spec.remote.url"
+            )
+            raise DeniedError("RemoteRefused", text)
+        return found
+
+    def _repeated(self, session: Session, frame: frames.Frame) -> dict[str, str]:
+        """What a request without session repeats of its body."""
+        if not session.modern or not frame.method:
+            return {}
+        headers = {"Mcp-Method": frame.method}
+        named = frame.params.get(NAMED.get(frame.method, ""))
+        if isinstance(named, str):
+            headers["Mcp-Name"] = modern.encoded(named)
+        if frame.method == "tools/call":
+            headers |= modern.given(self._params(str(named)), frame.params.get("arguments"))
+        return headers
+
+    async def _answered(
+        self, session: Session, frame: frames.Frame, response: Response, take: Take
+    ) -> Outcome:
+        number = frames.own_id(frame.id) if frame.kind is frames.REQUEST else None
+        if number is None or session.transport == SSE or response.status == 202:
+            return Outcome(Fate.ANSWER, response.status)
+        reply = _Reply(session, frame.method, number, take)
+        if response.kind == EVENTS:
+            return await self._streamed(session, reply, response)
+        try:
+            data = _line(await response.body(self.limit))
+        except TooLargeError as error:
+            return _unusable(f"its answer has {error}", response.status)
+        if answered(data) != number and fate.error_of(data) is not None:
+            data = _readdressed(data, frame.raw_id)
+        reply.message(data)
+        text = f"its answer of type {response.kind or 'unknown'!r} is no JSON-RPC answer to the request"
+        return reply.outcome or _unusable(text, response.status)
+
+    async def _streamed(self, session: Session, reply: "_Reply", response: Response) -> Outcome:
+        """Read the stream of a call; where it breaks off it is taken up again, if the server offers that."""
+        reader = eventstream.EventReader(self.limit)
+        for _ in range(MAX_RESUMES):
+            try:
+                if await _read(response, reader, reply):
+                    return reply.outcome or _unusable("its stream ended", response.status)
+            except eventstream.EventTooLargeError as error:
+                return _unusable(f"its answer has {error}", response.status)
+            await asyncio.sleep(min(reader.retry or 0.0, MAX_RETRY_SECONDS))
+            response = await self.listen(session, reader.last_id)
+            if response.status != 200 or response.kind != EVENTS:
+                response.close()
+                break
+        raise BrokenError("its stream ended before the answer")
+
+    async def listen(self, session: Session, last_id: str | None = None) -> Response:
+        """Open a stream of what the server sends by itself, or what followed an event.
+
+        Raises:
+            NotSentError, BrokenError, DeniedError: as `ask`.
+
+        """
+        headers = {**self.own_headers(), "Accept": EVENTS, **session.headers()}
+        if last_id is not None:
+            headers["Last-Event-ID"] = last_id
+        path = session.path
+        for _ in range(MAX_REDIRECTS):
+            response = await self.client.request("GET", path, headers)
+            location = response.headers.get("location")
+            if response.status not in fate.REDIRECTS or location is None:
+                return response
+            response.close()
+            path = self.followed(path, location)
+        raise DeniedError("RemoteRefused", f"the server redirects more than {MAX_REDIRECTS} times")
+
+    async def end(self, session: Session) -> None:
+        """Tell the server that the session is over; what it says to that does not matter."""
+        response = await self.client.request(
+            "DELETE", session.path, {**self.own_headers(), **session.headers()}
+        )
+        response.close()
+
+    async def refusal(self, session: Session, response: Response) -> Outcome:
+        """What an answer means to the wish for a stream."""
+        return await self._refused(session, _NOTHING, response, lambda _data: None, handshake=False)
+
+    async def probe(self, session: Session, number: int, take: Take) -> Outcome:
+        """Ask for a sign of life, under an id of its own.
+
+        Raises:
+            AwayError: there is none.
+
+        """
+        method, params = (DISCOVER, {"_meta": of({}, CLIENT_INFO)}) if session.modern else ("ping", {})
+        frame = frames.parse(frames.request(number, method, params))
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                return await self.ask(session, frame, take)
+        except TimeoutError as error:
+            text = f"no answer to {method} within {PROBE_SECONDS:g} seconds"
+            raise AwayError("RemoteUnreachable", text) from error
+        except (NotSentError, BrokenError) as error:
+            raise AwayError("RemoteUnreachable", f"no connection: {error}") from error
+
+    async def _refused(
+        self, session: Session, frame: frames.Frame, response: Response, take: Take, *, handshake: bool
+    ) -> Outcome:
+        try:
+            body = bytes(await response.body(MAX_ERROR_BYTES))
+        except (BrokenError, TooLargeError):
+            body = b""  # the status alone says enough
+        said = fate.error_of(body)
+        answer = b"" if said is None else _readdressed(body, frame.raw_id)
+        found = fate.judge(response.status, frame.method, said, in_session=session.named, handshake=handshake)
+        if found is Fate.ANSWER:
+            take(answer)
+        after = fate.retry_after(response.headers.get("retry-after", ""), time.time())
+        return Outcome(found, response.status, told(response.status, said, body), answer, after)
+
+
+class _Reply:
+    """The messages that come back for one request, until its answer."""
+
+    def __init__(self, session: Session, method: str, number: int, take: Take) -> None:
+        self._session = session
+        self._method = method
+        self._number = number
+        self._take = take
+        self.outcome: Outcome | None = None
+
+    def message(self, data: Line) -> None:
+        """Hand on a message, unless it says that the session is gone."""
+        if answered(data) != self._number:
+            if data:  # the first event of a stream that can be taken up again has none
+                self._take(data)
+            return
+        said = fate.error_of(data)
+        found = fate.judge(200, self._method, said, in_session=self._session.named, handshake=False)
+        if found is Fate.ANSWER:
+            self._take(data)
+        self.outcome = Outcome(found, 200, said.message if said else "", bytes(data) if said else b"")
+
+
+async def _read(response: Response, reader: eventstream.EventReader, reply: _Reply) -> bool:
+    """Read a stream up to the answer; False: it ended before that, and can be taken up again.
+
+    Raises:
+        BrokenError: it cannot.
+
+    """
+    try:
+        async for chunk in response.chunks():
+            for event in reader.feed(chunk):
+                reply.message(event.data)
+            if reply.outcome is not None:
+                return True
+    except BrokenError:
+        if not reader.last_id:
+            raise
+    finally:
+        response.close()
+    if not reader.last_id:
+        raise BrokenError("its stream ended before the answer")
+    return False
+
+
+def answered(data: Line) -> int | None:
+    """The id of the request that a message answers; None: it answers none."""
+    if len(data) > frames.TRUSTED_BYTES:
+        big = frames.big_answer(data)
+        return None if big is None else big.id
+    try:
+        message = jsontext.loads(bytes(data))
+    except jsontext.JsonError:
+        return None
+    if not isinstance(message, Mapping) or "method" in message:
+        return None
+    return frames.own_id(message.get("id"))
+
+
+def told(status: int, said: Said | None, body: bytes) -> str:
+    """What the server answered, for people."""
+    words = said.message if said is not None else body.decode("utf-8", "replace")
+    line = " ".join(words.split())[:_SHOWN]
+    return f"HTTP {status}" + (f": {line}" if line and not line.startswith("<") else "")
+
+
+def _line(body: bytearray) -> Line:
+    """A body on one line, a large one without another copy."""
+    if 10 in body or 13 in body:
+        return jsontext.one_line(bytes(body))
+    return bytes(body) if len(body) <= COPIED_BYTES else memoryview(body)
+
+
+def _readdressed(body: Line, raw_id: bytes) -> bytes:
+    """An error answer under the id of the request: some servers refuse without having looked for it."""
+    start, end = jsontext.byte_span(bytes(body), "error")
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, bytes(body[start:end]))
+
+
+def _unusable(text: str, status: int) -> Outcome:
+    return Outcome(Fate.UNKNOWN, status, text)
+
+
+def problem(outcome: Outcome, *, initialize: bool) -> AwayError:
+    """Why a server cannot be used that answered in this way."""
+    if outcome.fate is Fate.DENIED:
+        return denied(outcome)
+    if outcome.fate is Fate.FALL_BACK:
+        text = f"neither Streamable HTTP nor SSE is spoken there ({outcome.text}): correct spec.remote.url"
+        return AwayError("RemoteRefused", text, initialize=initialize)
+    if outcome.fate in {Fate.LATER, Fate.UNKNOWN}:
+        return AwayError("RemoteUnavailable", outcome.text, outcome.after, initialize=initialize)
+    if outcome.fate in {Fate.RENEW, Fate.LOST}:
+        return AwayError("SessionLost", outcome.text, initialize=initialize)
+    return DeniedError("RemoteRefused", outcome.text, initialize=initialize)
+
+
+def denied(outcome: Outcome) -> DeniedError:
+    """The problem of a server that the headers do not open."""
+    text = f"the server refuses access ({outcome.text}): correct what spec.remote.headersFrom names"
+    return DeniedError("RemoteDenied", text)

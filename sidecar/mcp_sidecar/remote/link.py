@@ -1,0 +1,373 @@
+"""The link to a remote server: frames in, frames out, like the one to a launcher.
+
+It keeps one session and makes a new one when the server says that it knows it no more; whoever was waiting
+for an answer then gets it from the new session. The handshake itself is the business of the link's listener,
+which is asked for it by the message with which a launcher introduces a process.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from mcp_sidecar import log
+from mcp_sidecar.core import backoff, frames, jsontext
+from mcp_sidecar.core.document import Problem
+from mcp_sidecar.core.fate import Fate
+from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.target import SSE, STREAMABLE, Target
+from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, context
+from mcp_sidecar.remote.courier import Courier
+from mcp_sidecar.remote.exchange import Exchanger, FindParams, Outcome, answered, problem
+from mcp_sidecar.remote.memory import Memory
+from mcp_sidecar.remote.session import AwayError, DeniedError, DoubtError, GoneError, Session
+from mcp_sidecar.remote.stream import fall_back, watch
+
+HANDSHAKES = frozenset({"initialize", "server/discover"})
+# A session that ends sooner did not hold: the next one is not made at once.
+HELD_SECONDS = 5.0
+END_SECONDS = 2.0
+_MASK = "***"
+_MIN_SECRET = 4
+
+
+class Listener(Protocol):
+    """What the link reports."""
+
+    def control(self, message: dict[str, Any]) -> None:
+        """A session is to be begun, or goes on; texts were masked."""
+
+    def line(self, line: Line) -> None:
+        """The server sent a message."""
+
+    def unreadable(self, error: Exception) -> None:
+        """A message met a defect of the relay; it was dropped."""
+
+    def away(self, problem: Problem) -> None:
+        """The server cannot be used now."""
+
+
+class Link:
+    """Keeps the session with `target`.
+
+    Args:
+        target: the server.
+        listener: who is told.
+        name: the server's name, for errors.
+        limit: bytes that a message may have.
+        patience: seconds that the answer to a handshake may take.
+        longest: seconds that a request may take.
+        state: folder for what outlives this relay.
+        files: folder of the headers' values and the CA certificates.
+        params: finds the arguments of a tool that headers repeat.
+
+    Raises:
+        OSError: the CA certificates cannot be read.
+
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        listener: Listener,
+        *,
+        name: str,
+        limit: int,
+        patience: float,
+        longest: float,
+        state: Path,
+        files: Path,
+        params: FindParams,
+    ) -> None:
+        self._target = target
+        self._listener = listener
+        self._patience = patience
+        tls = context(str(files / target.ca_file) if target.ca_file else "")
+        self._client = Client(target.origin, tls if target.origin.scheme == "https" else None)
+        self._exchanger = Exchanger(target, self._client, files, limit, params)
+        self._courier = Courier(self._exchanger, self._take, longest, name)
+        self._memory = Memory(state)
+        self._loop = asyncio.get_running_loop()
+        self._session: Session | None = self._memory.recall()
+        self._incarnation = ""
+        self._asked: frames.Frame | None = None
+        """The handshake that is under way."""
+        self._verdict: asyncio.Future[Problem | None] = self._loop.create_future()
+        self._initialized: frames.Frame | None = None
+        self._connected = False
+        self._wake = asyncio.Event()
+        self._probes = 0
+
+    # What the listener does.
+
+    @property
+    def congested(self) -> bool:
+        """Whether too much is on its way to the server."""
+        return self._courier.full
+
+    def write(self, frame: bytes) -> bool:
+        """Send one frame; False when too many are on their way."""
+        parsed = frames.parse(frame)
+        if parsed.kind is frames.REQUEST and parsed.method in HANDSHAKES:
+            self._asked = parsed
+            self._decide(None)
+        elif parsed.method == "notifications/initialized":
+            self._initialized = parsed
+        elif parsed.method == "notifications/cancelled":
+            self._courier.cancel(parsed)
+        elif self._courier.full and parsed.kind is frames.REQUEST:
+            return False
+        else:
+            self._courier.send(parsed)
+        return True
+
+    def control(self, message: dict[str, Any]) -> bool:
+        """Take a message for a launcher; of these only the wish to hide secrets means something here."""
+        if message.get("event") != "mask":
+            return False
+        texts = [self._masked(text) for text in message["texts"]]
+        answer = {"event": "masked", "id": message["id"], "texts": texts}
+        self._loop.call_soon(self._listener.control, answer)
+        return True
+
+    def reconnect(self) -> None:
+        """Try now instead of later."""
+        self._wake.set()
+
+    def settled(self, revision: str, *, modern: bool) -> None:
+        """The listener has understood the answer to its handshake, or goes on with the session."""
+        self._connected = True
+        if self._session is not None:
+            self._session.revision, self._session.modern = revision, modern
+        self._asked = None
+        self._decide(None)
+
+    def refused(self, why: Problem) -> None:
+        """The answer to the handshake cannot be used."""
+        self._asked = None
+        self._decide(why)
+
+    def _decide(self, why: Problem | None) -> None:
+        if not self._verdict.done():
+            self._verdict.set_result(why)
+
+    def _masked(self, text: str) -> str:
+        for value in self._exchanger.secrets():
+            if len(value) >= _MIN_SECRET:
+                text = text.replace(value, _MASK)
+        return text
+
+    def _take(self, data: Line) -> None:
+        """Hand a message on, on one line."""
+        try:
+            self._listener.line(jsontext.one_line(data) if isinstance(data, bytes) else data)
+        except Exception as error:  # noqa: BLE001 - would end the stream, and come again with the next
+            self._listener.unreadable(error)
+
+    # The life of the session.
+
+    async def run(self) -> None:
+        """Keep a session until cancelled; then end it."""
+        attempt = 0
+        try:
+            while True:
+                began = self._loop.time()
+                try:
+                    session = await self._ready()
+                    began = self._loop.time()
+                    await watch(session, self._exchanger, self._probe, self._take)
+                except DoubtError:
+                    continue
+                except GoneError as error:
+                    self._gone(str(error))
+                    trouble: AwayError = AwayError("SessionLost", f"the session is gone: {error}")
+                except AwayError as error:
+                    trouble = error
+                    self._down(error)
+                held = self._loop.time() - began >= HELD_SECONDS
+                attempt = 0 if held else attempt + 1
+                if not (held or (attempt == 1 and trouble.reason == "SessionLost")):
+                    await self._pause(trouble, attempt - 1)
+        finally:
+            await self._end()
+
+    async def _pause(self, trouble: AwayError, attempt: int) -> None:
+        seconds: float | None = max(trouble.after or 0.0, backoff.delay(self._target.backoff, attempt))
+        if isinstance(trouble, DeniedError):
+            seconds = self._target.slow or None
+        self._wake.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    def _down(self, error: AwayError) -> None:
+        log.event("remote_away", logging.WARNING, reason=error.reason, error=self._masked(str(error)))
+        self._connected = False
+        self._courier.hold(str(error))
+        if self._session is not None and self._session.transport == SSE:
+            self._drop("the stream of its session has ended")
+        text = f"The server at {self._target.url} cannot be used: {error}"
+        self._listener.away(Problem(error.phase, error.reason, self._masked(text)))
+
+    def _gone(self, why: str) -> None:
+        log.event("remote_session_lost", logging.WARNING, error=self._masked(why))
+        self._connected = False
+        self._courier.hold(why)
+        self._drop(why)
+        text = f"The server at {self._target.url} knows the session no more; a new one is made ({why})"
+        self._listener.away(Problem("Transport", "SessionLost", self._masked(text)))
+
+    def _drop(self, why: str) -> None:
+        session, self._session = self._session, None
+        self._memory.forget()
+        if session is not None:
+            self._courier.fail_all(session, why)
+            session.close()
+
+    async def _ready(self) -> Session:
+        """A session that works now.
+
+        Raises:
+            AwayError, GoneError: there is none.
+
+        """
+        session = self._session
+        if session is None:
+            return await self._open()
+        session.trouble = self._loop.create_future()
+        await self._probe(session)
+        if session.trouble.done():
+            raise session.trouble.result()
+        if not self._connected:
+            self._introduce(session.incarnation)
+            self._initialized = None  # it was told
+        if not self._connected:  # the listener knows nothing of it
+            self._drop("the relay began anew")
+            return await self._open()
+        self._up(session)
+        return session
+
+    def _introduce(self, incarnation: str) -> None:
+        self._listener.control(
+            {"event": "hello", "incarnation": incarnation, "pid": 0, "startTime": time.time()}
+        )
+
+    def _up(self, session: Session) -> None:
+        self._memory.keep(session)
+        self._courier.open(session)
+
+    async def _probe(self, session: Session) -> None:
+        """Ask for a sign of life in the session.
+
+        Raises:
+            AwayError, GoneError: there is none.
+
+        """
+        self._probes += 1
+        number = self._probes
+
+        def take(data: Line) -> None:
+            if answered(data) != number:
+                self._take(data)
+
+        outcome = await self._exchanger.probe(session, number, take)
+        if outcome.fate in {Fate.RENEW, Fate.LOST}:
+            raise GoneError(outcome.text)
+        if outcome.status >= 500 or outcome.fate is Fate.DENIED:
+            raise problem(outcome, initialize=False)
+
+    async def _open(self) -> Session:
+        """Begin a session.
+
+        Raises:
+            AwayError: the server cannot be used.
+
+        """
+        if self._asked is None:
+            self._incarnation = secrets.token_hex(8)
+        session = self._session = Session(self._incarnation, STREAMABLE, self._target.path)
+        try:
+            if self._target.transport == SSE:
+                await fall_back(session, self._exchanger, self._take, None)
+            if self._asked is None:
+                self._introduce(self._incarnation)
+            await self._shake_hands(session)
+        except BaseException:
+            self._drop("the handshake failed")
+            raise
+        self._up(session)
+        return session
+
+    async def _shake_hands(self, session: Session) -> None:
+        while (frame := self._asked) is not None:
+            self._verdict = self._loop.create_future()
+            outcome = await self._ask(session, frame)
+            if outcome.fate is Fate.FALL_BACK and session.transport == STREAMABLE:
+                if self._target.transport == STREAMABLE:
+                    raise problem(outcome, initialize=True)
+                await fall_back(session, self._exchanger, self._take, outcome)
+                continue
+            if outcome.fate is not Fate.ANSWER:
+                raise problem(outcome, initialize=True)
+            await self._judged()
+        if self._initialized is not None:
+            await self._tell_initialized(session, self._initialized)
+        session.initialized = True
+
+    async def _ask(self, session: Session, frame: frames.Frame) -> Outcome:
+        try:
+            async with asyncio.timeout(self._patience):
+                begins = frame.kind is frames.REQUEST
+                return await self._exchanger.ask(session, frame, self._take, handshake=begins)
+        except TimeoutError as error:
+            text = f"no answer to {frame.method} within {self._patience:g} seconds"
+            raise AwayError("StartupTimeout", text, initialize=True) from error
+        except NotSentError as error:
+            raise AwayError("RemoteUnreachable", f"no connection: {error}") from error
+        except BrokenError as error:
+            raise AwayError("RemoteUnreachable", f"no answer to {frame.method}: {error}") from error
+
+    async def _judged(self) -> None:
+        """Wait for what the listener makes of the answer; with SSE for the answer, too.
+
+        Raises:
+            DeniedError: it cannot be used.
+
+        """
+        try:
+            async with asyncio.timeout(self._patience):
+                why = await self._verdict
+        except TimeoutError as error:
+            text = f"no answer within {self._patience:g} seconds"
+            raise AwayError("StartupTimeout", text, initialize=True) from error
+        if why is not None:
+            raise RefusedError(why)
+
+    async def _tell_initialized(self, session: Session, frame: frames.Frame) -> None:
+        self._initialized = None
+        outcome = await self._ask(session, frame)
+        if outcome.fate is not Fate.ANSWER:
+            raise problem(outcome, initialize=True)
+
+    async def _end(self) -> None:
+        """Tell the server that the session is over, for at most END_SECONDS."""
+        await self._courier.close()
+        session = self._session
+        if session is not None and session.sid:
+            self._memory.forget()
+            with contextlib.suppress(NotSentError, BrokenError, AwayError, TimeoutError):
+                async with asyncio.timeout(END_SECONDS):
+                    await self._exchanger.end(session)
+        if session is not None:
+            session.close()
+        self._client.close()
+
+
+class RefusedError(DeniedError):
+    """The listener could not use the answer to its handshake, and has told so itself."""
+
+    def __init__(self, why: Problem) -> None:
+        super().__init__(why.reason, why.message, initialize=True)

@@ -1,0 +1,52 @@
+"""Server-sent events out of bytes."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_sidecar.core.eventstream import Event, EventReader, EventTooLargeError
+
+STREAM = (
+    b": comment\n\nevent: endpoint\ndata: /messages\n\nid: 1\r\ndata: {\r\ndata:}\r\n\r\n"
+    b"retry: 1500\rdata: x\r\rid: a\0b\nnonsense\ndata\n\nevent: only\n\ndata: last\n\n"
+)
+EVENTS = [
+    Event("endpoint", b"/messages", None),
+    Event("message", b"{\n}", "1"),
+    Event("message", b"x", "1"),
+    Event("message", b"", "1"),
+    Event("message", b"last", "1"),
+]
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8))
+def test_events_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
+    reader = EventReader(1000)
+    places = [0, *sorted(cuts), len(STREAM)]
+    pieces = [STREAM[start:end] for start, end in itertools.pairwise(places)]
+    assert [event for piece in pieces for event in reader.feed(piece)] == EVENTS
+    assert reader.retry == 1.5
+    assert reader.last_id == "1"
+
+
+def test_an_event_that_does_not_end_is_bounded() -> None:
+    reader = EventReader(100)
+    assert reader.feed(b"data: " + b"x" * 90) == []
+    with pytest.raises(EventTooLargeError, match="100"):
+        reader.feed(b"x" * 20)
+
+
+def test_many_lines_of_one_event_are_bounded_together() -> None:
+    reader = EventReader(100)
+    for _ in range(9):
+        reader.feed(b"data: 0123456789\n")
+    with pytest.raises(EventTooLargeError):
+        reader.feed(b"data: 0123456789\ndata: 0\n")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_break_the_reader(data: bytes) -> None:
+    for event in EventReader(1000).feed(data + b"\n\n"):
+        assert b"\n\n" not in event.data or event.data.count(b"\n") > 1
