@@ -10,7 +10,7 @@ from mcp_operator.core.api import MCPServerSpec
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 PRIVATE = [path for path in EXAMPLES if path.parent.name == "private"]
-PUBLIC = [path for path in EXAMPLES if path.stem != "broken" and path not in PRIVATE]
+PUBLIC = [path for path in EXAMPLES if path.stem not in {"broken", "jwt"} and path not in PRIVATE]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

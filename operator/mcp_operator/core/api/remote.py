@@ -29,11 +29,11 @@ REMOTE_RULES = (
         for name in _PROCESS_FIELDS
     ),
     (
-        "!has(self.remote) || !has(self.network) || self.network.egress != 'None'",
+        "!has(self.remote) || self.network.egress != 'None'",
         "spec.network.egress None cuts the relay off from spec.remote.url: choose Internet, Custom or All",
     ),
     (
-        "!has(self.remote) || !has(self.session) || !has(self.session.mode) || self.session.mode == 'Shared'",
+        "!has(self.remote) || !has(self.session.mode) || self.session.mode == 'Shared'",
         "spec.session.mode PerClient is about processes run here: choose Shared, or remove spec.remote",
     ),
 )
