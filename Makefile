@@ -47,7 +47,7 @@ fuzz: $(VENV)/.ready ## the long run of what `make unit` does shortly: 10,000 ra
 	@echo "==> 10,000 stories of clients, server and connections; 1,000,000 inputs"
 	@$(BIN)/pytest tests/property -q --hypothesis-profile=long -o timeout=7200
 	@echo "==> the launcher's framer, for a minute"
-	@cd sidecar/launcher && $(GO) test -run '^$$' -fuzz FuzzFramer -fuzztime 60s .
+	@cd sidecar/launcher && $(GO) test -run '^$$' -fuzz FuzzFramer -fuzztime 60s -fuzzminimizetime 1s .
 
 launcher: $(VENV)/.ready ## build build/mcp-launcher, static, for GOARCH
 	@mkdir -p build

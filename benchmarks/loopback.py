@@ -30,7 +30,7 @@ BIG_CALLS = 5
 METHOD_NOT_FOUND = -32601
 HUGE = 32 << 20
 LIMIT = 300  # seconds for one target
-FLOOR, CEILING, OURS = "stdio", "constant", "relay"
+FLOOR, CEILING, OURS, JWT = "stdio", "constant", "relay", "relay, JWT"
 Row = dict[str, float]
 MEMORY = (
     ("1 client", "mib_1", 36),
@@ -170,6 +170,7 @@ async def after_huge(bridge: targets.Bridge, client: McpClient, settle: float) -
 
 def chosen(options: argparse.Namespace) -> dict[str, Callable[[], targets.Bridge]]:
     bridges: dict[str, Callable[[], targets.Bridge]] = {CEILING: targets.constant, OURS: targets.relay}
+    bridges[JWT] = targets.relay_jwt
     if options.peers:
         peers = targets.Peers()
         peers.install()
@@ -212,8 +213,19 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
             reached=ours["own_ms"] <= 50,
         ),
         measure.bar("start beyond the server's own", "≤ 0.4 s", f"{start:.2f} s", reached=start <= 0.4),
-        *(best_peer(rows, count) for count in (16, 64) if len(rows) > len((FLOOR, CEILING, OURS))),
+        *(issued(rows, count) for count in (1, 16, 64) if JWT in rows),
+        *(best_peer(rows, count) for count in (16, 64) if peers(rows)),
     ]
+
+
+def peers(rows: dict[str, Row]) -> list[Row]:
+    return [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS, JWT)]
+
+
+def issued(rows: dict[str, Row], count: int) -> list[str]:
+    ratio = rows[JWT][f"c{count}"] / rows[OURS][f"c{count}"]
+    what = f"calls/s at {count} clients with JWT, to a bearer token's"
+    return measure.bar(what, "≥ 0.9", f"{ratio:.2f}", reached=ratio >= 0.9)
 
 
 def memory(what: str, mib: float, most: int) -> list[str]:
@@ -221,7 +233,7 @@ def memory(what: str, mib: float, most: int) -> list[str]:
 
 
 def best_peer(rows: dict[str, Row], count: int) -> list[str]:
-    best = max(row[f"c{count}"] for name, row in rows.items() if name not in (FLOOR, CEILING, OURS))
+    best = max(row[f"c{count}"] for row in peers(rows))
     times = rows[OURS][f"c{count}"] / best
     what = f"calls/s at {count} clients, to the best peer's"
     return measure.bar(what, "≥ 8 times", f"{times:.1f} times", reached=times >= 8)

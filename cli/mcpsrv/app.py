@@ -185,6 +185,7 @@ def try_command(
     context: Context = "",
     kubeconfig: Kubeconfig = "",
     output: Output = Format.TEXT,
+    token: Token = "",
 ) -> None:
     """Run a copy of a server under another name, report on it, remove it."""
     from mcpsrv.cluster.access import Where
@@ -192,7 +193,7 @@ def try_command(
 
     terminal = Terminal(output)
     called = tools.Wanted(call, arguments or (), document) if call else None
-    wanted = trials.Wanted(file, name, called, timeout)
+    wanted = trials.Wanted(file, name, called, timeout, token)
     run(terminal, trials.run(terminal, Where(namespace, context, kubeconfig), wanted))
 
 

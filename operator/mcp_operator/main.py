@@ -13,6 +13,7 @@ import kopf
 
 from mcp_operator.adapters import kube as kube_adapter
 from mcp_operator.adapters.errors import KubeError
+from mcp_operator.adapters.issuers import Issuers
 from mcp_operator.adapters.kinds import SERVERS, WATCHED, Kind
 from mcp_operator.adapters.kube import Access, Kube
 from mcp_operator.adapters.registry import Registries
@@ -23,6 +24,7 @@ from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.entrypoints import EntryPoints
+from mcp_operator.handlers.keysets import KeySets
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
 from mcp_operator.handlers.pages import Page
@@ -59,8 +61,18 @@ class Operator:
         self.doors = Doors(self.queue.wake)
         self.registries = Registries(settings.insecure_registries, settings.registry_ca)
         self.entries = EntryPoints(kube, self.registries, self.queue.wake, _now)
+        self.issuers = Issuers(settings.issuer_ca)
+        self.key_sets = KeySets(kube, self.issuers, self.queue.wake)
         observer = Observer(
-            kube, self.cache, nursery, self.relays.view, settings, _now, self.doors, self.entries
+            kube,
+            self.cache,
+            nursery,
+            self.relays.view,
+            settings,
+            _now,
+            self.doors,
+            self.entries,
+            self.key_sets,
         )
         self.reconciler = Reconciler(
             kube=kube,
@@ -71,6 +83,7 @@ class Operator:
             metrics=self.metrics,
             settings=settings,
             clock=_now,
+            key_sets=self.key_sets,
         )
         self.audit = Audit(kube, self.cache, settings.namespaces, self._tell, settings.audit_interval)
         self.watcher = watching.Watcher(
@@ -111,6 +124,8 @@ class Operator:
         await self.doors.close()
         await self.entries.close()
         await self.registries.close()
+        await self.key_sets.close()
+        await self.issuers.close()
 
     async def _crd(self) -> None:
         while True:

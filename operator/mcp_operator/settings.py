@@ -77,6 +77,8 @@ class Settings:
     """Hosts of registries that are asked over plain HTTP."""
     registry_ca: str = ""
     """File with more certificate authorities that registries may have, in PEM; "": none."""
+    issuer_ca: str = ""
+    """File with more certificate authorities that token issuers may have, in PEM; "": none."""
     audit_interval: float = 60.0
     """How often the caches of servers and pods are compared with the API server; all every fifth time."""
     network: NetworkSettings = NetworkSettings()
@@ -107,6 +109,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
             environment.get("MCP_OPERATOR_INSECURE_REGISTRIES", "").replace(",", " ").split()
         ),
         registry_ca=environment.get("MCP_OPERATOR_REGISTRY_CA", ""),
+        issuer_ca=environment.get("MCP_OPERATOR_ISSUER_CA", ""),
         log_level=level,
         health_port=_port(environment, "MCP_OPERATOR_HEALTH_PORT", 8080),
         metrics_port=_port(environment, "MCP_OPERATOR_METRICS_PORT", 8081),

@@ -16,6 +16,7 @@ READY_PATH: Final = "/readyz"
 METRICS_PATH: Final = "/metrics"
 STATUS_PATH: Final = "/status"
 RECONNECT_PATH: Final = "/reconnect"
+KEYS_PATH: Final = "/keys"
 
 # The shared memory volume: launcher binary and its socket; both containers mount it.
 BRIDGE_DIR: Final = "/bridge"
@@ -35,6 +36,9 @@ SIGNING_KEY_FILE: Final = "signing-key"
 # How many tokens TOKEN_FILE may hold, one a line: all of them are valid, so that a rotation has no gap.
 MAX_TOKENS: Final = 8
 
+# Bytes that the JWK Set of a token issuer may have on its way to the relay.
+MAX_KEY_SET_BYTES: Final = 64 * 1024
+
 # Where the relay image keeps the launcher that the postStart hook copies from.
 IMAGE_LAUNCHER_PATH: Final = "/usr/local/bin/mcp-launcher"
 
@@ -51,6 +55,7 @@ ENV_SERVER_NAME: Final = "MCP_RELAY_SERVER_NAME"
 ENV_SERVER_NAMESPACE: Final = "MCP_RELAY_SERVER_NAMESPACE"
 ENV_SERVER_UID: Final = "MCP_RELAY_SERVER_UID"
 ENV_AUTH: Final = "MCP_RELAY_AUTH"
+ENV_JWT: Final = "MCP_RELAY_JWT"
 ENV_ALLOWED_HOSTS: Final = "MCP_RELAY_ALLOWED_HOSTS"
 ENV_STARTUP_TIMEOUT: Final = "MCP_RELAY_STARTUP_TIMEOUT_SECONDS"
 ENV_CALL_TIMEOUT: Final = "MCP_RELAY_CALL_TIMEOUT_SECONDS"

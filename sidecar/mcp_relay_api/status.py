@@ -119,6 +119,15 @@ class SessionInfo(_Model):
     """True when a restarted relay went on with the running session instead of initialising again."""
 
 
+class KeysInfo(_Model):
+    """The keys with which the relay verifies clients' signed tokens."""
+
+    digest: Annotated[str, _SHORT] | None = None
+    """SHA-256 of the set in use, hexadecimal; None: it has none, and nobody is let in."""
+    unknown: Count = 0
+    """Grows when tokens name a key that is not in the set; not with each of them."""
+
+
 class RelayStatus(_Model):
     """One report. `revision` grows by one with every change within one `instance` of the relay."""
 
@@ -141,3 +150,5 @@ class RelayStatus(_Model):
     """None: not known; 0: known to have none."""
     tools_digest: Annotated[Annotated[str, _SHORT] | None, Field(alias="toolsDigest")] = None
     tools: tuple[ToolInfo, ...] = ()
+    keys: KeysInfo | None = None
+    """None: clients need no signed tokens."""

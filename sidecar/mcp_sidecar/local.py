@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from mcp_sidecar import log, service
 from mcp_sidecar.core import methods, naming, opening
 from mcp_sidecar.core.bucket import Limits
+from mcp_sidecar.core.claims import Rules
 from mcp_sidecar.settings import PER_CLIENT, SHARED, Settings
 from mcp_sidecar.web.server import listen
 
@@ -32,16 +34,20 @@ def main(arguments: list[str]) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command or not command[0]:
         parser.error("write the server's command after --")
+    issued = (options.jwt_issuer, options.jwt_audience, options.jwks)
+    if any(issued) and (options.token or not all(issued)):
+        parser.error("--jwt-issuer, --jwt-audience and --jwks belong together, and take the place of --token")
     log.configure()
     try:
         launcher = find_launcher()
+        jwks = options.jwks.read_bytes() if options.jwks else b""
         listener = listen(options.host, options.port)
     except (LauncherMissingError, OSError) as error:
         sys.stderr.write(f"mcp_sidecar local: {error}\n")
         return 2
     port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="mcp-relay-") as directory:
-        settings = _settings(options, command, Path(directory), port)
+        settings = replace(_settings(options, command, Path(directory), port), jwks=jwks)
         process = _launch(launcher, settings, command)
         pidfd = os.pidfd_open(process.pid)
         try:
@@ -62,6 +68,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="port to serve; 0 takes a free one (default)")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve (default 127.0.0.1)")
     parser.add_argument("--token", help="bearer token that clients must send (default: none)")
+    parser.add_argument(
+        "--jwt-issuer",
+        metavar="URL",
+        help="clients must send tokens (JWT) of this issuer; needs the next two",
+    )
+    parser.add_argument(
+        "--jwt-audience",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="whom they must be for; may repeat",
+    )
+    parser.add_argument("--jwks", type=Path, metavar="FILE", help="the issuer's keys, a JWK Set")
     parser.add_argument(
         "--allowed-host",
         action="append",
@@ -161,6 +180,7 @@ def _settings(options: argparse.Namespace, command: list[str], directory: Path, 
         server_uid=secrets.token_hex(8),
         signing_key=secrets.token_bytes(32),
         token=options.token.encode() if options.token else None,
+        jwt=_rules(options),
         admin_token=secrets.token_hex(16).encode(),
         socket_path=str(directory / "server.sock"),
         state_dir=directory / "state",
@@ -178,6 +198,12 @@ def _settings(options: argparse.Namespace, command: list[str], directory: Path, 
         audit=options.audit,
         client_capabilities=tuple(dict.fromkeys(options.client_capability)),
     )
+
+
+def _rules(options: argparse.Namespace) -> Rules | None:
+    if options.jwt_issuer is None:
+        return None
+    return Rules(issuer=options.jwt_issuer, audiences=tuple(options.jwt_audience))
 
 
 def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess.Popen[bytes]:

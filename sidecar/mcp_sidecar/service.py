@@ -7,10 +7,12 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvloop
 
 from mcp_sidecar import log
+from mcp_sidecar.core.document import Keys
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.perclient import PerClient
 from mcp_sidecar.session.relay import Relay
@@ -18,6 +20,9 @@ from mcp_sidecar.settings import PER_CLIENT, Settings
 from mcp_sidecar.web.admin import Admin
 from mcp_sidecar.web.endpoint import Endpoint
 from mcp_sidecar.web.server import Server
+
+if TYPE_CHECKING:
+    from mcp_sidecar.web.keyring import Keyring
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGE_BYTES = 1024 * 1024
@@ -36,12 +41,13 @@ class Service:
         self._stopping = asyncio.Event()
         self.failed = False
         self.relay.on_failure = self._fail
-        clients = Server(Endpoint(self.relay), listener, CLOSE_SECONDS)
+        keyring = _keyring(self.relay) if settings.jwt is not None else None
+        clients = Server(Endpoint(self.relay, keyring), listener, CLOSE_SECONDS)
         clients.site.traffic = self.relay.metrics.counters["mcp_relay_client_bytes"]
         self.relay.connections = lambda: len(clients.site.connections)
         self._servers = [clients]
         if admin_listener is not None:
-            self._servers.append(Server(Admin(self.relay), admin_listener, CLOSE_SECONDS))
+            self._servers.append(Server(Admin(self.relay, keyring), admin_listener, CLOSE_SECONDS))
 
     def stop(self) -> None:
         """Ask for the end."""
@@ -69,6 +75,26 @@ class Service:
         await asyncio.gather(*serving)
         await self.relay.close()
         log.event("stopped")
+
+
+def _keyring(relay: Relay) -> "Keyring":
+    """The keys of the clients' token issuer: those that were kept, else those of the settings."""
+    from mcp_sidecar.web.keyring import Keyring, KeySetError  # its libraries cost memory
+
+    keyring, board = Keyring(), relay.shared.board
+
+    def show() -> None:
+        board.update(keys=Keys(keyring.digest, keyring.unknown))
+
+    keyring.on_change = show
+    show()
+    document = relay.shared.store.keys() or relay.settings.jwks
+    if document:
+        try:
+            keyring.take(document)
+        except KeySetError as error:
+            log.event("keys_unusable", logging.ERROR, error=str(error))
+    return keyring
 
 
 def run(

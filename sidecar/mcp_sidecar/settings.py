@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, methods, opening, target
+from mcp_sidecar.core import access, claims, methods, opening, target
 from mcp_sidecar.core.bucket import NONE, Limits
+from mcp_sidecar.core.claims import Rules
 from mcp_sidecar.core.overrides import Override
 from mcp_sidecar.core.target import Target
 
-AUTH_KINDS = ("Bearer", "None")
+AUTH_KINDS = ("Bearer", "JWT", "None")
+MAX_SKEW_SECONDS = 300.0
 RESUME, EXPIRE = RESTARTS = ("Resume", "Expire")
 SHARED, PER_CLIENT = MODES = ("Shared", "PerClient")
 
@@ -31,9 +33,13 @@ class Settings:
     server_uid: str
     signing_key: bytes
     token: bytes | None
-    """The clients' tokens, one a line; None: they need none."""
+    """The clients' tokens, one a line; None: they need none of these."""
     token_file: Path | None = None
     """Where the tokens are read from when they change; None: they never do."""
+    jwt: Rules | None = None
+    """Which signed tokens clients must have; None: they need none of these."""
+    jwks: bytes = b""
+    """The issuer's keys, as JWK Set, until others are brought; empty: none."""
     admin_token: bytes
     socket_path: str = paths.SOCKET_PATH
     remote: Target | None = None
@@ -98,6 +104,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         signing_key=_secret(secrets / paths.SIGNING_KEY_FILE),
         token=_secret(secrets / paths.TOKEN_FILE) if auth == "Bearer" else None,
         token_file=secrets / paths.TOKEN_FILE,
+        jwt=_rules(environment) if auth == "JWT" else None,
         admin_token=_secret(secrets / paths.ADMIN_TOKEN_FILE),
         socket_path=environment.get("MCP_RELAY_SOCKET", paths.SOCKET_PATH),
         remote=_remote(environment),
@@ -130,6 +137,28 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         audit=_choice(environment, paths.ENV_AUDIT, ("None", "Calls")) == "Calls",
         tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
+
+
+def _rules(environment: Mapping[str, str]) -> Rules:
+    """The JSON object that the operator writes, in the names of `spec.auth.jwt`."""
+    name = paths.ENV_JWT
+    try:
+        told = json.loads(environment.get(name) or "{}")
+        found = Rules(
+            issuer=str(told["issuer"]),
+            audiences=tuple(map(str, told["audiences"])),
+            algorithms=tuple(map(str, told.get("algorithms") or claims.ALGORITHMS)),
+            clock_skew=float(told.get("clockSkewSeconds", claims.CLOCK_SKEW_SECONDS)),
+            subject_claim=str(told.get("subjectClaim", "sub")),
+            subjects=tuple(map(str, told.get("subjects", ()))),
+            resource=str(told.get("resource", "")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"{name} is not the JSON object that the operator writes: {error!r}") from error
+    unknown = set(found.algorithms) - set(claims.ALGORITHMS)
+    if unknown or not found.issuer or not found.audiences or not 0 <= found.clock_skew <= MAX_SKEW_SECONDS:
+        raise SettingsError(f"{name}: issuer, audiences, algorithms or clockSkewSeconds has no sense")
+    return found
 
 
 def _remote(environment: Mapping[str, str]) -> Target | None:

@@ -39,6 +39,8 @@ class Wanted:
     only: str = ""
     call: tools.Wanted | None = None
     seconds: float = 180.0
+    token: str = ""
+    """To send instead of the one that the copy's Secret holds."""
 
 
 @dataclass
@@ -147,7 +149,7 @@ async def _use(kube: Kube, terminal: Terminal, server: Json, wanted: Wanted, rep
     """Lists the tools and makes the call, as a client would."""
     clock = asyncio.get_running_loop().time
     try:
-        async with session.opened(kube, server) as mcp:
+        async with session.opened(kube, server, wanted.token) as mcp:
             report.tools = [tool["name"] for tool in await mcp.tools()]
             if wanted.call:
                 base = tools.read_object(wanted.call.document)

@@ -32,6 +32,8 @@ BY_REASON: Final[dict[str, str]] = {
     "goes on by itself.",
     Reason.INVALID_TOKEN: "Put a token into the key that spec.auth.bearer.secretRef names; it is picked up "
     "by itself.",
+    Reason.KEYS_UNAVAILABLE: "Correct spec.auth.jwt.issuer, or set spec.auth.jwt.jwksURI; an issuer with a "
+    "certificate of a private authority needs the chart's issuers.caBundle. It is asked again by itself.",
     Reason.OWNERSHIP_CONFLICT: "Rename or delete the object that the message names, or give the MCPServer "
     "another name.",
     Reason.POD_RUNNING: "",

@@ -52,6 +52,14 @@ class UnreadableError(Exception):
     """The relay answered with something that is no report; the message says what is wrong with it."""
 
 
+class IssuerError(Exception):
+    """A token issuer did not send what it was asked for. `absent`: it has nothing there."""
+
+    def __init__(self, message: str, *, absent: bool = False) -> None:
+        super().__init__(message)
+        self.absent = absent
+
+
 class RegistryError(Exception):
     """A registry did not tell what an image starts.
 

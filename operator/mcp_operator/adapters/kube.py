@@ -83,6 +83,10 @@ class Kube:
             return False
         return any(item.get("name") == kind.plural for item in found.get("resources", ()))
 
+    async def document(self, path: str) -> Json:
+        """What the API server itself has at a path, such as what it tells of the tokens that it issues."""
+        return await self._request("GET", path, headers={"Accept": "application/json, */*"})
+
     async def read(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """One object; None if there is none."""
         try:

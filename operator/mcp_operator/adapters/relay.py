@@ -112,6 +112,16 @@ class Relay:
         async with _session(keep=False) as session:
             await self._send(session, "POST", paths.RECONNECT_PATH, ANSWER_SECONDS, {})
 
+    async def bring_keys(self, document: bytes) -> None:
+        """Have the relay verify clients' tokens with the keys of this JWK Set.
+
+        Raises:
+            UnreachableError: no answer, or a refusal.
+
+        """
+        async with _session(keep=False) as session:
+            await self._send(session, "POST", paths.KEYS_PATH, ANSWER_SECONDS, {}, content=document)
+
     async def _send(
         self,
         session: aiohttp.ClientSession,
@@ -120,6 +130,7 @@ class Relay:
         limit: float,
         query: dict[str, str],
         silence: float = ANSWER_SECONDS,
+        content: bytes | None = None,
     ) -> bytes:
         """The body of a successful answer, the whole of which must be there within `limit` seconds.
 
@@ -129,7 +140,13 @@ class Relay:
         timeout = aiohttp.ClientTimeout(total=limit, sock_connect=CONNECT_SECONDS, sock_read=silence)
         try:
             async with session.request(
-                method, url, params=query, headers=headers, timeout=timeout, allow_redirects=False
+                method,
+                url,
+                params=query,
+                headers=headers,
+                data=content,
+                timeout=timeout,
+                allow_redirects=False,
             ) as answer:
                 if not 200 <= answer.status < 300:
                     raise UnreachableError(f"HTTP {answer.status}")

@@ -154,6 +154,16 @@ class EntryPointView:
 
 
 @dataclass(frozen=True)
+class KeysView:
+    """What is known of the keys of the issuer that the spec names."""
+
+    digest: str | None = None
+    """Of the set that relays are to have; None: none was fetched yet."""
+    problem: str = ""
+    """Why it could not be fetched the last time, with field and cure."""
+
+
+@dataclass(frozen=True)
 class MissingReference:
     """A Secret, a ConfigMap or a key in one that the spec names and that does not exist."""
 
@@ -198,6 +208,8 @@ class Observation:
     """Whether the Service leads to the newest pod, as far as is known."""
     entry: EntryPointView | None = None
     """What the image starts; None: the spec has a command."""
+    keys: KeysView | None = None
+    """None: clients need no tokens of an issuer."""
     sandbox_error: str = ""
     """The node's message when it cannot make the pod's sandbox."""
     mount_error: str = ""

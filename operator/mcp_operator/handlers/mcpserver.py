@@ -3,14 +3,14 @@
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from mcp_operator.adapters.errors import NotFoundError
 from mcp_operator.adapters.kinds import SERVERS
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.adapters.relay import Endpoint
-from mcp_operator.core import status, times
+from mcp_operator.core import keys, status, times
 from mcp_operator.core.api import Phase
 from mcp_operator.core.decide import decide
 from mcp_operator.core.naming import Key
@@ -19,6 +19,7 @@ from mcp_operator.core.plan import Plan
 from mcp_operator.core.transitions import notes
 from mcp_operator.handlers.cache import Cache, uid_of
 from mcp_operator.handlers.events import Herald
+from mcp_operator.handlers.keysets import KeySets
 from mcp_operator.handlers.observer import Observer, Scene
 from mcp_operator.handlers.relays import RelayWatches
 from mcp_operator.handlers.steps import Executor, Outcome
@@ -29,6 +30,7 @@ from mcp_relay_api import paths
 
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
+KEYS_AGAIN = timedelta(seconds=2)
 
 
 class Reconciler:
@@ -45,6 +47,7 @@ class Reconciler:
         metrics: Metrics,
         settings: Settings,
         clock: Callable[[], datetime],
+        key_sets: KeySets,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -54,6 +57,7 @@ class Reconciler:
         self._metrics = metrics
         self._settings = settings
         self._clock = clock
+        self._key_sets = key_sets
         self._uids: dict[Key, str] = {}
         self._herald = Herald(kube)
         self._plans: dict[Key, str] = {}
@@ -77,7 +81,14 @@ class Reconciler:
             self._metrics.did(outcome.plan)
             self._follow(key, scene)
             later = await self._report(key, scene, outcome)
-        return self._delay(outcome.plan.look_again, later)
+        return self._delay(outcome.plan.look_again, later, await self._bring_keys(key, scene))
+
+    async def _bring_keys(self, key: Key, scene: Scene) -> datetime | None:
+        """Give the relay the issuer's keys if it has others; returns when to try again."""
+        document = self._key_sets.document(key)
+        if document is None or not keys.outdated(scene.seen) or await self._relays.bring_keys(key, document):
+            return None
+        return self._clock() + KEYS_AGAIN
 
     def _forget(self, key: Key) -> None:
         self._relays.leave(key)

@@ -21,6 +21,7 @@ from mcp_operator.handlers.cache import DIGESTS, FAULTS, Cache, uid_of
 from mcp_operator.handlers.children import Children, Nursery
 from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.entrypoints import EntryPoints
+from mcp_operator.handlers.keysets import KeySets
 from mcp_operator.manifests import identity, names, references, service
 from mcp_operator.manifests import pod as pod_manifest
 from mcp_operator.manifests.identity import Owner
@@ -59,6 +60,7 @@ class Observer:
         clock: Callable[[], datetime],
         doors: Doors,
         entries: EntryPoints,
+        key_sets: KeySets,
     ) -> None:
         self._kube = kube
         self._cache = cache
@@ -68,6 +70,7 @@ class Observer:
         self._clock = clock
         self._doors = doors
         self._entries = entries
+        self._key_sets = key_sets
         self._referring: dict[tuple[str, str, str], set[Key]] = {}
         self._references: dict[Key, tuple[Reference, ...]] = {}
 
@@ -80,6 +83,7 @@ class Observer:
         self._refer(key, ())
         self._doors.shut(key)
         self._entries.forget(key)
+        self._key_sets.forget(key)
         self._nursery.forget(uid)
 
     async def look(self, key: Key, server: Json) -> Scene:
@@ -110,7 +114,12 @@ class Observer:
             config=_parts(spec, restarted, found, lookup, missing, children.values),
             events=await self._silence(key, owner.uid),
         )
-        seen = replace(seen, reachable=self._reachable(key, seen), entry=self._entries.view(key, spec))
+        seen = replace(
+            seen,
+            reachable=self._reachable(key, seen),
+            entry=self._entries.view(key, spec),
+            keys=self._key_sets.view(key, spec.auth.jwt, seen.relay.status),
+        )
         return Scene(seen, owner, template, children, server)
 
     def _reachable(self, key: Key, seen: Observation) -> bool:

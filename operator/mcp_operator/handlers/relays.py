@@ -82,6 +82,18 @@ class RelayWatches:
         except UnreachableError as error:
             logger.info("%s/%s: the relay did not take the order to reconnect: %s", *key, error)
 
+    async def bring_keys(self, key: Key, document: bytes) -> bool:
+        """Give the relay the keys of its clients' token issuer; False when it did not take them."""
+        watch = self._watches.get(key)
+        if watch is None:
+            return False
+        try:
+            await watch.relay.bring_keys(document)
+        except UnreachableError as error:
+            logger.info("%s/%s: the relay did not take the issuer's keys: %s", *key, error)
+            return False
+        return True
+
     async def close(self) -> None:
         """Stop all watches. Idempotent."""
         running = [watch.task for watch in self._watches.values() if watch.task is not None]

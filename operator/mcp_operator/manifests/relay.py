@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from mcp_operator.core import naming
 from mcp_operator.core.api import Audit, MCPServerSpec, OnServerRestart, Session, SessionMode
+from mcp_operator.core.api.spec import Jwt
 from mcp_operator.core.api.tools import Tools
 from mcp_operator.manifests import names, remote, resources, security, volumes
 from mcp_operator.manifests.identity import Owner
@@ -69,6 +70,7 @@ def _environment(owner: Owner, spec: MCPServerSpec) -> dict[str, str]:
         paths.ENV_MAX_CLIENTS: str(spec.session.max_clients),
         paths.ENV_MAX_MESSAGE_BYTES: str(spec.session.max_message_bytes),
         **_tools(spec.tools),
+        **_issuer(spec.auth.jwt),
         **({} if spec.remote is None else {paths.ENV_REMOTE: remote.told(spec.remote, spec.recovery)}),
     }
 
@@ -92,6 +94,14 @@ def _optional(session: Session) -> dict[str, str]:
         paths.ENV_CONCURRENT_CALLS: limits.concurrent_calls,
     }
     return found | {name: str(number) for name, number in numbers.items() if number}
+
+
+def _issuer(jwt: Jwt | None) -> dict[str, str]:
+    """Where the keys come from is the operator's business alone."""
+    if jwt is None:
+        return {}
+    told = jwt.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"jwks_uri"})
+    return {paths.ENV_JWT: json.dumps(told)}
 
 
 def _tools(tools: Tools) -> dict[str, str]:

@@ -62,6 +62,14 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys with which clients' signed tokens are verified."""
+
+    digest: str | None = None
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that a status document is made of, but for instance, revision and counters."""
 
@@ -73,6 +81,8 @@ class Facts:
     session: Mapping[str, Any] | None = field(default=None)
     """protocolVersion, serverInfo, capabilities, since, adopted."""
     tools: Tools | None = None
+    keys: Keys | None = None
+    """None: clients need no signed tokens."""
     progress: str = ""
     """While connecting: the last line of the server's stderr, as the launcher masked it."""
 
@@ -102,6 +112,7 @@ def render(
         "toolCount": facts.tools and facts.tools.count,
         "toolsDigest": facts.tools and facts.tools.digest,
         "tools": facts.tools.shown if facts.tools else (),
+        "keys": facts.keys and {"digest": facts.keys.digest, "unknown": facts.keys.unknown},
     }
     return jsontext.dumps(clean(document))
 

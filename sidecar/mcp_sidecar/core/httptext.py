@@ -62,6 +62,10 @@ class Head:
     """What every reply to this request repeats of it: its X-Request-Id, if that is a usable one."""
     memo: object = None
     """What the application found out from this head; it is there again with the next of the same text."""
+    subject: str = ""
+    """Who sent it, as the application found out."""
+    expires: float = 0.0
+    """Until when that is so, in seconds since the Unix epoch; 0: for good."""
 
     @property
     def length(self) -> int | None:

@@ -81,6 +81,17 @@ class Store:
         """Keep subscriptions and log levels."""
         self._keep("interests.json", lambda: self._replace("interests.json", _json(interests)))
 
+    def keys(self) -> bytes:
+        """The key set of the clients' token issuer that was in use last; empty if there is none."""
+        try:
+            return (self._directory / "keys.json").read_bytes()
+        except OSError:
+            return b""
+
+    def save_keys(self, document: bytes) -> None:
+        """Keep a key set."""
+        self._keep("keys.json", lambda: self._replace("keys.json", document.decode("ascii")))
+
     def end_session(self, key: str) -> None:
         """Remember that a client's session ended, though its id still proves itself."""
         if key in self._ended_set:

@@ -1,6 +1,7 @@
-"""The port for the operator and the kubelet: health, readiness, metrics, status, reconnect."""
+"""The port for the operator and the kubelet: health, readiness, metrics, status, reconnect, issuers' keys."""
 
 import asyncio
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from mcp_relay_api import paths
@@ -10,11 +11,16 @@ from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web.exchange import Exchange
 
+if TYPE_CHECKING:
+    from mcp_sidecar.web.keyring import Keyring
+
 MAX_WAIT_SECONDS = 300.0
 MIN_BEAT_SECONDS = 0.1
 _GET, _POST = b"GET", b"POST"
 _STATUS = paths.STATUS_PATH.encode()
 _RECONNECT = paths.RECONNECT_PATH.encode()
+_KEYS = paths.KEYS_PATH.encode()
+_GUARDED = frozenset({_STATUS, _RECONNECT, _KEYS})
 _JSON = [(b"content-type", b"application/json")]
 _CHALLENGE = [(b"www-authenticate", b'Bearer realm="admin"')]
 
@@ -24,8 +30,10 @@ class Admin:
 
     body_limit = 4096
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay, keyring: "Keyring | None" = None) -> None:
+        """`keyring` takes the issuer's keys where clients have tokens of one."""
         self._relay = relay
+        self._keyring = keyring
         self._routes = {
             paths.HEALTH_PATH.encode(): (_GET, self._health),
             paths.READY_PATH.encode(): (_GET, self._ready),
@@ -33,10 +41,13 @@ class Admin:
             _STATUS: (_GET, self._status),
             _RECONNECT: (_POST, self._reconnect),
         }
+        if keyring is not None:
+            self.body_limit = paths.MAX_KEY_SET_BYTES
+            self._routes[_KEYS] = (_POST, self._take_keys)
 
     def refusal(self, head: Head) -> Reply | None:
         """Why a request may not pass; None when it may."""
-        if head.path in (_STATUS, _RECONNECT) and not self._authorized(head):
+        if head.path in _GUARDED and not self._authorized(head):
             return Reply(401, b'{"error":"Unauthorized"}', _CHALLENGE)
         route = self._routes.get(head.path)
         if route is None:
@@ -113,3 +124,16 @@ class Admin:
     def _reconnect(self, exchange: Exchange) -> None:
         self._relay.upstream.link.reconnect()
         exchange.reply(Reply(202, b'{"status":"reconnecting"}'))
+
+    def _take_keys(self, exchange: Exchange) -> None:
+        """Use another key set, and keep it for a relay that is started again."""
+        if self._keyring is None:
+            return
+        document = exchange.body
+        try:
+            self._keyring.take(document)
+        except ValueError as error:
+            exchange.reply(self.problem(400, "keys", str(error)))
+            return
+        self._relay.shared.store.save_keys(document)
+        exchange.reply(Reply(200, b'{"status":"taken"}'))

@@ -1,6 +1,7 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
 import time
+from typing import TYPE_CHECKING
 
 from mcp_relay_api import paths
 from mcp_sidecar.core import access, frames, revisions, tracing
@@ -12,14 +13,17 @@ from mcp_sidecar.session.clients import Client
 from mcp_sidecar.session.relay import Relay
 from mcp_sidecar.web import admission, replies, streams
 from mcp_sidecar.web.admission import Admission
+from mcp_sidecar.web.entrance import BearerEntrance, Entrance, OpenEntrance
 from mcp_sidecar.web.exchange import Exchange
 from mcp_sidecar.web.sse import MESSAGES_PATH, STREAM_PATH, SseEndpoint
 from mcp_sidecar.web.stateless import StatelessEndpoint
 from mcp_sidecar.web.tokens import Tokens
 
+if TYPE_CHECKING:
+    from mcp_sidecar.web.keyring import Keyring
+
 _FIELDS = {405: [(b"allow", b"GET, POST, DELETE")], 503: [(b"retry-after", b"1")]}
-_CHALLENGE = [(b"www-authenticate", b'Bearer realm="mcp"')]
-_UNAUTHORIZED = b'{"error":"Unauthorized"}'
+_STRANGERS = {401: "unauthorized", 403: "subject", 503: "no_keys"}
 _CACHE = 512
 _JSON_TYPE = b"application/json"
 _PATH = paths.MCP_PATH.encode()
@@ -30,52 +34,58 @@ _ACCEPTED = Reply(202)
 class Endpoint:
     """Application of the port for clients."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay, keyring: "Keyring | None" = None) -> None:
+        """`keyring` has the issuer's keys where clients have tokens of one."""
         settings = relay.settings
         self.body_limit = settings.max_message_bytes
         self._relay = relay
-        self._tokens = (
-            Tokens(settings.token, settings.token_file, time.monotonic)
-            if settings.token is not None
-            else None
-        )
-        self._subject = "anonymous" if settings.token is None else "bearer"
-        self._admission = Admission(relay, shared=True)
+        self._entrance = self._made_entrance(keyring)
+        self._admission = Admission(relay, shared=settings.jwt is None)
         self._hosts = access.HostRules(settings.allowed_hosts)
         # The same few header values come with every request; what was decided about them is kept.
         self._host_cache: dict[tuple[bytes | None, bytes | None], str | None] = {}
         self._accept_cache: dict[bytes | None, frozenset[str]] = {}
         self._modern = {revision.encode() for revision in envelope.REVISIONS}
-        self._stateless = StatelessEndpoint(
-            relay, self._admission, self._subject, self._accepts, self._foreign
-        )
-        self._sse = SseEndpoint(relay, self._admission, self._subject)
-        self._sse_paths = {STREAM_PATH: b"GET", MESSAGES_PATH: b"POST"} if settings.http_sse else {}
+        self._stateless = StatelessEndpoint(relay, self._admission, self._accepts, self._foreign)
+        sse = SseEndpoint(relay, self._admission)
+        self._others = {path: (b"GET", serve) for path, serve in self._entrance.public.items()}
+        if settings.http_sse:
+            self._others |= {STREAM_PATH: (b"GET", sse.open), MESSAGES_PATH: (b"POST", sse.message)}
         self._revisions = {revision.encode() for revision in revisions.LEGACY}
+
+    def _made_entrance(self, keyring: "Keyring | None") -> Entrance:
+        settings = self._relay.settings
+        if settings.jwt is not None and keyring is not None:
+            from mcp_sidecar.web.issued import IssuedEntrance  # its libraries cost memory
+
+            return IssuedEntrance(settings.jwt, keyring, settings.server_name, self._misaddressed)
+        if settings.token is not None:
+            return BearerEntrance(Tokens(settings.token, settings.token_file, time.monotonic))
+        return OpenEntrance()
 
     # Before the body is read.
 
     def refusal(self, head: Head) -> Reply | None:
         """Why a request may not pass; None when it may."""
-        headers = head.headers
-        if self._tokens is not None and not self._tokens.accept(headers.get(b"authorization")):
-            return self.problem(401, "unauthorized", "")
-        key = (headers.get(b"host"), headers.get(b"origin"))
-        foreign = self._host_cache[key] if key in self._host_cache else self._check_host(key)
+        stranger = self._entrance.admit(head)
+        if stranger is not None:
+            self._relay.metrics.count("mcp_relay_requests_refused", _STRANGERS[stranger.status])
+            return stranger
+        foreign = self._host_problem(head)
         if foreign is not None:
             return self.problem(403, "host_or_origin", f"Forbidden: {foreign}")
         if head.path != _PATH:
-            wanted = self._sse_paths.get(head.path)
-            if wanted is None:
+            other = self._others.get(head.path)
+            if other is None:
                 return self.problem(404, "path", _NOT_FOUND)
-            if head.method != wanted:
+            if head.method != other[0]:
                 return self.problem(405, "method", "Method not allowed")
             return None
         return self._unfit(head)
 
     def changed(self) -> bool:
-        """Whether tokens came or went since this was asked last."""
-        return self._tokens is not None and self._tokens.changed()
+        """Whether tokens or keys came or went since this was asked last."""
+        return self._entrance.changed()
 
     def _unfit(self, head: Head) -> Reply | None:
         method, headers = head.method, head.headers
@@ -105,6 +115,13 @@ class Endpoint:
             return self.problem(415, "content_type", "Unsupported media type: send application/json")
         return None
 
+    def _host_problem(self, head: Head) -> str | None:
+        key = (head.headers.get(b"host"), head.headers.get(b"origin"))
+        return self._host_cache[key] if key in self._host_cache else self._check_host(key)
+
+    def _misaddressed(self, head: Head) -> bool:
+        return self._host_problem(head) is not None
+
     def _check_host(self, key: tuple[bytes | None, bytes | None]) -> str | None:
         if len(self._host_cache) >= _CACHE:
             self._host_cache.clear()
@@ -122,8 +139,6 @@ class Endpoint:
     def problem(self, status: int, reason: str, text: str) -> Reply:
         """A refusal, counted; its body is a JSON-RPC error without id."""
         self._relay.metrics.count("mcp_relay_requests_refused", reason)
-        if status == 401:
-            return Reply(401, _UNAUTHORIZED, _CHALLENGE)
         body = frames.error(frames.NULL, frames.SERVER_ERROR, text)
         return Reply(status, body, _FIELDS.get(status, ()))
 
@@ -131,9 +146,14 @@ class Endpoint:
 
     def serve(self, exchange: Exchange) -> None:
         """Serve a request that was not refused."""
-        method = exchange.head.method
-        if exchange.head.path != _PATH:
-            (self._sse.open if method == b"GET" else self._sse.message)(exchange)
+        head = exchange.head
+        method = head.method
+        if head.expires and time.time() >= head.expires:  # let in long ago, by the same head
+            self._relay.metrics.count("mcp_relay_requests_refused", _STRANGERS[401])
+            exchange.reply(self._entrance.expired(head))
+            return
+        if head.path != _PATH:
+            self._others[head.path][1](exchange)
             return
         if method == b"POST":
             self._post(exchange)
@@ -161,7 +181,7 @@ class Endpoint:
             exchange.reply(self.problem(400, "no_session", text))
             return None
         try:
-            client = self._relay.find(sid.decode("latin-1"), self._subject)
+            client = self._relay.find(sid.decode("latin-1"), head.subject)
         except RefusedError as refusal:
             exchange.reply(Reply(refusal.status, refusal.body(raw_id)))
             return None
@@ -185,7 +205,7 @@ class Endpoint:
             return
         is_request = frame.kind is frames.REQUEST
         if is_request and frame.method == "initialize":
-            if self._admit(exchange, frame, self._subject):
+            if self._admit(exchange, frame, exchange.head.subject):
                 exchange.defer(self._initialize(exchange, frame))
             return
         client = self._client(exchange, frame.raw_id if is_request else frames.NULL)
@@ -258,7 +278,7 @@ class Endpoint:
 
     async def _initialize(self, exchange: Exchange, frame: frames.Frame) -> None:
         try:
-            sid, body = await self._relay.initialize(frame, self._subject)
+            sid, body = await self._relay.initialize(frame, exchange.head.subject)
         except RefusedError as refusal:
             replies.refuse(exchange, refusal, frame.raw_id)
             return

@@ -39,7 +39,8 @@ class _Channel(Outbox):
 class _Stream:
     """One client's stream, and its session once it said `initialize`."""
 
-    def __init__(self) -> None:
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
         self.outbox = Outbox()
         self.client: Client | None = None
 
@@ -47,10 +48,9 @@ class _Stream:
 class SseEndpoint:
     """Serves the two paths."""
 
-    def __init__(self, relay: Relay, admission: Admission, subject: str) -> None:
+    def __init__(self, relay: Relay, admission: Admission) -> None:
         self._relay = relay
         self._admission = admission
-        self._subject = subject
         self._streams: dict[str, _Stream] = {}
 
     def open(self, exchange: Exchange) -> None:
@@ -58,7 +58,7 @@ class SseEndpoint:
         exchange.spawn(self._serve(exchange))
 
     async def _serve(self, exchange: Exchange) -> None:
-        key, stream = secrets.token_urlsafe(_KEY_BYTES), _Stream()
+        key, stream = secrets.token_urlsafe(_KEY_BYTES), _Stream(exchange.head.subject)
         self._streams[key] = stream
         place = b"event: endpoint\ndata: %b?sessionId=%b\n\n" % (MESSAGES_PATH, key.encode())
         try:
@@ -74,7 +74,7 @@ class SseEndpoint:
         """Take a message."""
         query = parse_qs(exchange.head.query.decode("latin-1"))
         stream = self._streams.get(query.get("sessionId", [""])[0])
-        if stream is None:
+        if stream is None or stream.subject != exchange.head.subject:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
             gone = frames.error(frames.NULL, frames.SERVER_ERROR, "Session not found. Open a new stream.")
             exchange.reply(Reply(404, gone))
@@ -94,7 +94,7 @@ class SseEndpoint:
 
     def _request(self, exchange: Exchange, stream: _Stream, frame: frames.Frame) -> None:
         try:
-            self._admission.enter(exchange, frame, self._subject, stream.client.key if stream.client else "")
+            self._admission.enter(exchange, frame, stream.subject, stream.client.key if stream.client else "")
         except RefusedError as refusal:
             replies.refuse(exchange, refusal, frame.raw_id)
             return
@@ -111,7 +111,7 @@ class SseEndpoint:
         """Serve `initialize`, or what came before the server could be used."""
         try:
             if frame.method == "initialize":
-                sid, body = await self._relay.initialize(frame, self._subject)
+                sid, body = await self._relay.initialize(frame, stream.subject)
                 self._begin(stream, sid)
                 stream.outbox.put((body,))
                 if visit is not None:
@@ -128,7 +128,7 @@ class SseEndpoint:
             self._call(stream, stream.client, frame, visit)
 
     def _begin(self, stream: _Stream, sid: str) -> None:
-        client = self._relay.find(sid, self._subject)
+        client = self._relay.find(sid, stream.subject)
         if client is None:
             return
         if stream.outbox.closed:  # the client went while it waited

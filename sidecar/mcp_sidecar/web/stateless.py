@@ -25,13 +25,11 @@ class StatelessEndpoint:
         self,
         relay: Relay,
         gate: Admission,
-        subject: str,
         accepts: Callable[[bytes | None], frozenset[str]],
         foreign: Callable[[bytes], Reply],
     ) -> None:
         self._relay = relay
         self._admission = gate
-        self._subject = subject
         self._accepts = accepts
         self._foreign = foreign
         """The reply to a revision that is known to neither kind of client."""
@@ -73,7 +71,7 @@ class StatelessEndpoint:
             exchange.reply(Reply(406, frames.error(frame.raw_id, frames.INVALID_REQUEST, text)))
             return
         try:
-            self._admission.enter(exchange, frame, self._subject)
+            self._admission.enter(exchange, frame, exchange.head.subject)
             said = envelope.check(frame, exchange.head.headers)
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame.raw_id)
@@ -111,7 +109,7 @@ class StatelessEndpoint:
     ) -> None:
         try:
             call = relay.stateless.request(
-                frame, said, self._subject, exchange.head.headers, sse=access.SSE in kinds
+                frame, said, exchange.head.subject, exchange.head.headers, sse=access.SSE in kinds
             )
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame.raw_id)

@@ -14,6 +14,7 @@ from mcp import Client
 
 from relaykit.client import Client as RawClient
 from relaykit.client import body
+from relaykit.issuer import Issuer
 from relaykit.pod import SCRIPTED, free_port, launcher_path
 from relaykit.waiting import eventually
 
@@ -48,6 +49,20 @@ async def test_the_mcp_client_library_works_through_a_local_relay() -> None:
         assert "echo" in {tool.name for tool in tools.tools}
         result = await client.call_tool("echo", {"text": "hello"})
         assert json.loads(result.content[0].text) == "hello"  # type: ignore[union-attr]  # a text content
+
+
+async def test_clients_may_have_tokens_of_an_issuer_whose_keys_are_in_a_file(tmp_path: Path) -> None:
+    issuer, file = Issuer(), tmp_path / "jwks.json"
+    file.write_bytes(issuer.jwks())
+    options = ("--jwt-issuer", issuer.issuer, "--jwt-audience", issuer.audience, "--jwks", str(file))
+    async with local(*options) as (_, url):
+        async with RawClient(url, None) as stranger:
+            assert (await stranger.post({})).status_code == 401
+        async with RawClient(url, issuer.token()) as client:
+            await client.connect()
+    async with local("--token", "x", *options) as (process, url):
+        assert url == ""
+        assert await process.wait() == 2
 
 
 async def test_it_announces_its_url_as_one_json_line_and_leaves_no_process() -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from mcp_operator.adapters.errors import ConflictError, NotFoundError
+from mcp_operator.adapters.issuers import Issuers
 from mcp_operator.adapters.kinds import EVENTS, NETWORK_POLICIES, PODS, SECRETS, SERVERS, SERVICES, Kind
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.adapters.registry import Registries
@@ -28,6 +29,7 @@ from mcp_operator.handlers.cache import Cache
 from mcp_operator.handlers.children import Nursery
 from mcp_operator.handlers.doors import Doors
 from mcp_operator.handlers.entrypoints import EntryPoints
+from mcp_operator.handlers.keysets import KeySets
 from mcp_operator.handlers.mcpserver import Reconciler
 from mcp_operator.handlers.observer import Observer
 from mcp_operator.handlers.relays import RelayWatches
@@ -249,6 +251,7 @@ class Setup:
         relays = RelayWatches(lambda key: None, 30, 5)
         # The registries are given by the tests that need them.
         self.entries = EntryPoints(kube, cast("Registries", None), lambda key: None, lambda: self.now)
+        self.key_sets = KeySets(kube, cast("Issuers", None), lambda key: None)
         self.reconcile = Reconciler(
             kube=kube,
             cache=self.cache,
@@ -261,12 +264,14 @@ class Setup:
                 lambda: self.now,
                 Doors(lambda key: None),
                 self.entries,
+                self.key_sets,
             ),
             executor=Executor(kube, self.cache, nursery, relays.reconnect, self.entries.ask),
             relays=relays,
             metrics=Metrics(),
             settings=settings,
             clock=lambda: self.now,
+            key_sets=self.key_sets,
         )
 
     def server(self, **spec: Any) -> None:

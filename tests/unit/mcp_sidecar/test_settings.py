@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -5,6 +6,7 @@ import pytest
 
 from mcp_relay_api import paths
 from mcp_sidecar.core.bucket import NONE, Limits
+from mcp_sidecar.core.claims import ALGORITHMS, Rules
 from mcp_sidecar.settings import SettingsError, from_environment
 
 
@@ -81,6 +83,8 @@ def test_the_contract_names_no_setting_that_nobody_reads(environment: dict[str, 
     watched = Watched(environment)
     watched.asked = set()
     from_environment(watched)
+    watched |= {paths.ENV_AUTH: "JWT", paths.ENV_JWT: '{"issuer": "https://i", "audiences": ["a"]}'}
+    from_environment(watched)
     assert {getattr(paths, name) for name in vars(paths) if name.startswith("ENV_")} <= watched.asked
 
 
@@ -88,7 +92,7 @@ def test_the_contract_names_no_setting_that_nobody_reads(environment: dict[str, 
     ("name", "value", "words"),
     [
         (paths.ENV_SERVER_NAME, "", "is not set"),
-        (paths.ENV_AUTH, "JWT", "is not one of Bearer, None"),
+        (paths.ENV_AUTH, "Basic", "is not one of Bearer, JWT, None"),
         (paths.ENV_ON_SERVER_RESTART, "expire", "is not one of Resume, Expire"),
         (paths.ENV_MAX_CALL, "-1", "is not a number above 0"),
         (paths.ENV_PROTOCOL, "modern", "is not one of Auto, Legacy, Modern"),
@@ -102,6 +106,47 @@ def test_the_contract_names_no_setting_that_nobody_reads(environment: dict[str, 
 def test_a_wrong_setting_is_named(environment: dict[str, str], name: str, value: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         from_environment({**environment, name: value})
+
+
+ISSUED = {"issuer": "https://issuer.example", "audiences": ["a", "b"]}
+
+
+def test_the_rules_for_signed_tokens_are_read(environment: dict[str, str]) -> None:
+    (Path(environment["MCP_RELAY_SECRETS_DIR"]) / "token").unlink()
+    told = {**ISSUED, "algorithms": ["ES256"], "clockSkewSeconds": 0, "subjectClaim": "oid"}
+    told |= {"subjects": ["a*"], "resource": "r"}
+    settings = from_environment({**environment, paths.ENV_AUTH: "JWT", paths.ENV_JWT: json.dumps(told)})
+    assert settings.token is None
+    assert settings.jwt == Rules(
+        issuer="https://issuer.example",
+        audiences=("a", "b"),
+        algorithms=("ES256",),
+        clock_skew=0.0,
+        subject_claim="oid",
+        subjects=("a*",),
+        resource="r",
+    )
+    settings = from_environment({**environment, paths.ENV_AUTH: "JWT", paths.ENV_JWT: json.dumps(ISSUED)})
+    assert settings.jwt is not None
+    assert (settings.jwt.algorithms, settings.jwt.subject_claim) == (ALGORITHMS, "sub")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"algorithms": ["HS256"]},
+        {"algorithms": ["RS256", "none"]},
+        {"issuer": ""},
+        {"audiences": []},
+        {"audiences": 7},
+        {"clockSkewSeconds": 301},
+        {"clockSkewSeconds": "nan"},
+    ],
+)
+def test_rules_without_sense_let_no_relay_start(environment: dict[str, str], changes: Any) -> None:
+    told = json.dumps({**ISSUED, **changes})
+    with pytest.raises(SettingsError, match=paths.ENV_JWT):
+        from_environment({**environment, paths.ENV_AUTH: "JWT", paths.ENV_JWT: told})
 
 
 def test_an_empty_secret_is_refused(environment: dict[str, str]) -> None:

@@ -143,7 +143,7 @@ def test_a_missing_command_is_left_to_the_rule_that_explains_it(root: Schema) ->
 def test_later_fields_are_not_accepted_yet(root: Schema) -> None:
     spec = _at(root, "spec")
     assert set(spec["properties"]).isdisjoint({"protocol"})
-    assert _at(spec, "auth.type")["enum"] == ["Bearer", "None"]
+    assert _at(spec, "auth.type")["enum"] == ["Bearer", "JWT", "None"]
 
 
 def test_status_is_bounded_as_the_relay_reports(root: Schema) -> None:

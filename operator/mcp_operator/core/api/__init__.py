@@ -18,6 +18,7 @@ from mcp_operator.core.api.conditions import (
     RecoveryAction,
     RemoteTransport,
     SessionMode,
+    SigningAlgorithm,
 )
 from mcp_operator.core.api.identity import (
     API_VERSION,
@@ -60,4 +61,5 @@ __all__ = [
     "RemoteTransport",
     "Session",
     "SessionMode",
+    "SigningAlgorithm",
 ]

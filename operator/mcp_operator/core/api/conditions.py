@@ -73,6 +73,9 @@ class Reason(StrEnum):
     INVALID_TOKEN = "InvalidToken"  # noqa: S105 - a reason, no password
     """The bearer token in the Secret that `spec.auth.bearer.secretRef` names cannot be used, for example
     because it is empty. Looked at again when it changes; a server that runs goes on."""
+    KEYS_UNAVAILABLE = "KeysUnavailable"
+    """The keys of the issuer that `spec.auth.jwt` names cannot be fetched. They are asked for again; a server
+    whose relay has keys goes on with those, any other lets nobody in until then."""
     OWNERSHIP_CONFLICT = "OwnershipConflict"
     """An object of the name that a child must have belongs to someone else; it is left alone."""
 
@@ -205,8 +208,35 @@ class AuthType(StrEnum):
 
     BEARER = "Bearer"
     """Clients send `Authorization: Bearer <token>`."""
+    JWT = "JWT"
+    """Clients send a token of an issuer in the same way: a signed JSON Web Token that says who they are."""
     NONE = "None"
     """Everyone who reaches the Service is served."""
+
+
+class SigningAlgorithm(StrEnum):
+    """With what a token may be signed (`spec.auth.jwt.algorithms`), in the names of RFC 7518 and RFC 8037."""
+
+    RS256 = "RS256"
+    """RSA (PKCS#1 v1.5) with SHA-256: what most issuers use."""
+    RS384 = "RS384"
+    """The same with SHA-384."""
+    RS512 = "RS512"
+    """The same with SHA-512."""
+    PS256 = "PS256"
+    """RSA (PSS) with SHA-256."""
+    PS384 = "PS384"
+    """The same with SHA-384."""
+    PS512 = "PS512"
+    """The same with SHA-512."""
+    ES256 = "ES256"
+    """ECDSA on P-256 with SHA-256."""
+    ES384 = "ES384"
+    """ECDSA on P-384 with SHA-384."""
+    ES512 = "ES512"
+    """ECDSA on P-521 with SHA-512."""
+    EDDSA = "EdDSA"
+    """Ed25519."""
 
 
 class OnServerRestart(StrEnum):

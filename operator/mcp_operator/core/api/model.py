@@ -15,8 +15,8 @@ Opaque = dict[str, Any]
 
 
 def camel(name: str) -> str:
-    """Kubernetes' spelling of a field name: `pod_uid` is `podUID`."""
-    return to_camel(name).replace("Uid", "UID")
+    """Kubernetes' spelling of a field name: `pod_uid` is `podUID`, `jwks_uri` is `jwksURI`."""
+    return to_camel(name).replace("Uid", "UID").replace("Uri", "URI")
 
 
 def rfc3339(moment: datetime) -> str:

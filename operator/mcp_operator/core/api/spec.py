@@ -9,8 +9,9 @@ from mcp_operator.core.api.cache import CACHE_RULES, Cache
 from mcp_operator.core.api.conditions import (
     AuthType,
     EgressClass,
+    SigningAlgorithm,
 )
-from mcp_operator.core.api.model import ATOMIC, Model, Opaque, core, map_of, rules
+from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 from mcp_operator.core.api.remote import REMOTE_RULES, Remote
 from mcp_operator.core.api.session import DAY, Session
 from mcp_operator.core.api.tools import Tools
@@ -104,6 +105,49 @@ class Bearer(Model):
     without a new pod, as soon as the node renews mounted Secrets (a minute or two). Required."""
 
 
+# Without user, query and fragment; no character that would have to be escaped where the URL is shown.
+_HTTPS = r"^https://[^\s/?#@\"\\]+(/[^\s?#\"\\]*)?$"
+_HTTP = r"^https?://[^\s/?#@\"\\]+(/[^\s?#\"\\]*)?$"
+_URL_LENGTH = 512
+
+
+class Jwt(Model):
+    """Which tokens are good. The signature, `iss`, `aud`, `exp`, `nbf` and `iat` are always verified."""
+
+    issuer: Annotated[str, Field(min_length=1, max_length=_URL_LENGTH, pattern=_HTTPS)]
+    """URL of the issuer, to the letter as its tokens have it in `iss`. That of this very cluster, for tokens
+    of service accounts, is known by itself. Required."""
+    audiences: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=_URL_LENGTH)], ...],
+        Field(min_length=1, max_length=16, json_schema_extra=SET),
+    ]
+    """For whom a token must be: one of these must be in its `aud`. Name one that no other server takes, such
+    as the server's own URL, since who has a token for several can be imitated by each of them. Required."""
+    jwks_uri: Annotated[str, Field(min_length=1, max_length=_URL_LENGTH, pattern=_HTTPS)] | None = None
+    """URL of the issuer's keys, a JWK Set. The operator fetches it, every 5 minutes and, at most twice a
+    minute, when a token names a key that is not in it. Default: what the issuer says of itself at
+    `/.well-known/openid-configuration` (OpenID Connect Discovery) or else
+    `/.well-known/oauth-authorization-server` (RFC 8414)."""
+    algorithms: Annotated[tuple[SigningAlgorithm, ...], Field(max_length=10, json_schema_extra=SET)] = ()
+    """With what a token may be signed; `none` and shared secrets (HS256) never are. Default, and with an
+    empty list: all of these."""
+    clock_skew_seconds: Annotated[int, Field(ge=0, le=300)] = 30
+    """Seconds by which the issuer's clock may differ. Default 30, at most 300."""
+    subject_claim: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[-_.:/a-zA-Z0-9]+$")] = "sub"
+    """Claim that says whose a token is; a token without it is refused. A session belongs to the one who
+    opened it. Default `sub`."""
+    subjects: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=512)], ...],
+        Field(max_length=256, json_schema_extra=SET),
+    ] = ()
+    """Names, or globs with `*`, `?` and `[ab]`, of those who may use the server, as the claim has them:
+    `system:serviceaccount:NAMESPACE:*` for all service accounts of a namespace. Others get 403. Default, and
+    with an empty list: all whom the issuer gives a token for the audience."""
+    resource: Annotated[str, Field(min_length=1, max_length=_URL_LENGTH, pattern=_HTTP)] | None = None
+    """URL by which clients call the server, where that is not `http://`, their Host and `/mcp`, as behind an
+    ingress with TLS; told to them with the issuer (RFC 9728). Default: the one by which they ask."""
+
+
 class Auth(Model):
     """Who may use the server."""
 
@@ -112,16 +156,26 @@ class Auth(Model):
             (
                 "!has(self.bearer) || self.type == 'Bearer'",
                 "spec.auth.bearer only works with type Bearer: set spec.auth.type to Bearer or remove bearer",
-            )
+            ),
+            (
+                "!has(self.jwt) || self.type == 'JWT'",
+                "spec.auth.jwt only works with type JWT: set spec.auth.type to JWT or remove jwt",
+            ),
+            (
+                "has(self.jwt) || self.type != 'JWT'",
+                "spec.auth.type JWT needs spec.auth.jwt with issuer and audiences: whose tokens, for whom",
+            ),
         )
     )
 
     type: AuthType = AuthType.BEARER
-    """Bearer: every request must carry the token. None: everyone who reaches the Service is served. Default
-    Bearer."""
+    """Bearer: every request must carry the token. JWT: every request must carry a token of the issuer that
+    `jwt` names. None: everyone who reaches the Service is served. Default Bearer."""
     bearer: Bearer | None = None
     """Token of your own, with type Bearer; the Secret named like the Service then holds none. Default: the
     operator makes a random token, key `token` of the Secret named like the Service."""
+    jwt: Jwt | None = None
+    """Whose tokens are good, with type JWT. Required then."""
 
 
 class Network(Model):

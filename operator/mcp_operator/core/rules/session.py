@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mcp_operator.core import backoff, failure, relay, text, times
+from mcp_operator.core import backoff, failure, keys, relay, text, times
 from mcp_operator.core.api import ErrorPhase, Phase, Reason, RecoveryAction
 from mcp_operator.core.backoff import Budget
 from mcp_operator.core.failure import Failure
@@ -124,9 +124,23 @@ def _connected(case: Case) -> Plan | None:
         return replace(plan, look_again=_pod_due(case))
     budget, look = _settle(case, told)
     plan = _running(case, Phase.CONNECTED, RecoveryAction.NONE, Reason.CONNECTED, "clients are served")
-    found = failure.from_relay(told.error, case.now) if told.error is not None else None
+    found = keys.problem(case.seen)
+    if told.error is not None:
+        found = failure.from_relay(told.error, case.now)
     budget = replace(budget, next_attempt=None)
     return replace(plan, budget=budget, failure=found, passing=True, look_again=look)
+
+
+def _keyless(case: Case) -> Plan | None:
+    told = case.seen.relay.usable
+    if told is None or told.keys is None or told.keys.digest is not None:
+        return None
+    found = keys.problem(case.seen)
+    if found is None:
+        message = "the session is initialised; the relay is given the keys of spec.auth.jwt.issuer"
+        return _running(case, _coming_up(case), RecoveryAction.WAIT, Reason.INITIALIZED, message)
+    plan = _running(case, _coming_up(case), RecoveryAction.WAIT, found.reason, found.message)
+    return replace(plan, failure=found, passing=True)
 
 
 def _pod_due(case: Case) -> datetime | None:
@@ -211,6 +225,12 @@ ROWS = (
         f"reconnect after {DROPPED_SECONDS} s: same pod, same process, same MCP session",
         "no",
         _dropped,
+    ),
+    Row(
+        "Running, session initialised, the relay without the keys of `spec.auth.jwt.issuer`",
+        "wait: clients get 503; the keys are asked for again after 5 s, then ever later, at most 5 minutes",
+        "no",
+        _keyless,
     ),
     Row("Running, connected", "nothing", "resets after `stableSeconds`", _connected),
 )

@@ -24,6 +24,7 @@ class Caller:
     pod: Pod
     capabilities: Json = field(default_factory=dict)
     level: str | None = None
+    token: str = TOKEN
     sent: int = 0
     notes: list[Json] = field(default_factory=list)
 
@@ -43,7 +44,7 @@ class Caller:
         chosen: dict[str, str | None] = {
             "accept": BOTH,
             "content-type": "application/json",
-            "authorization": f"Bearer {TOKEN}",
+            "authorization": f"Bearer {self.token}",
             "mcp-protocol-version": REVISION,
             "mcp-method": message["method"],
             "mcp-name": name,
