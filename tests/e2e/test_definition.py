@@ -90,6 +90,11 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"auth": {"type": "None", "bearer": {"secretRef": {"name": "x"}}}},
         "spec.auth.bearer only works with type Bearer",
     ),
+    "issuer without JWT": (
+        {"auth": {"jwt": {"issuer": "https://issuer.example.com", "audiences": ["mcp"]}}},
+        "spec.auth.jwt only works with type JWT",
+    ),
+    "JWT without issuer": ({"auth": {"type": "JWT"}}, "spec.auth.type JWT needs spec.auth.jwt"),
     "unknown field": ({"comand": ["x"]}, 'unknown field "spec.comand"'),
     "unknown nested field": (
         {"volumes": [{"name": "x", "emptyDir": {"foo": 1}}]},
