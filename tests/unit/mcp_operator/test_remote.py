@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcp_operator.adapters.kinds import PODS
 from mcp_operator.core import pod as pods
 from mcp_operator.core.api import MCPServerSpec, Phase, Reason, RecoveryAction
 from mcp_operator.core.decide import decide
@@ -197,3 +198,17 @@ def test_an_address_of_the_cluster_behind_the_default_policy_is_hinted_at(world:
 )
 def test_which_hosts_look_like_the_cluster_s_own(url: str, expected: bool) -> None:
     assert inside(url) is expected
+
+
+async def test_a_remote_server_becomes_ready_whatever_memory_keeps_of_its_pod(setup: Any, world: Any) -> None:
+    setup.server(command=[], remote={"url": "https://mcp.example.com/mcp"})
+    await setup.reconcile(("default", "time"))
+    made = setup.kube.objects[PODS]["mcp-time-1"]
+    statuses = [{"name": "relay", "restartCount": 0, "ready": True, "state": RUNS}]
+    ready = [{"type": "Ready", "status": "True"}]
+    made["status"] = {"phase": "Running", "containerStatuses": statuses, "conditions": ready}
+    setup.cache.put(PODS, setup.kube.store(PODS, made))
+    setup.view = RelayView(world.report())
+    await setup.reconcile(("default", "time"))
+    assert setup.status()["phase"] == "Connected"
+    assert "image" not in setup.status()
