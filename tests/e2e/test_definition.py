@@ -71,6 +71,24 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"auth": {"type": "None", "bearer": {"secretRef": {"name": "x"}}}},
         "spec.auth.bearer only works with type Bearer",
     ),
+    "rules for tokens of another type": (
+        {"auth": {"jwt": {"issuer": "https://issuer.example", "audiences": ["a"]}}},
+        "spec.auth.jwt only works with type JWT",
+    ),
+    "no rules for tokens": ({"auth": {"type": "JWT"}}, "spec.auth.type JWT needs spec.auth.jwt"),
+    "a shared secret as algorithm": (
+        {
+            "auth": {
+                "type": "JWT",
+                "jwt": {"issuer": "https://i.example", "audiences": ["a"], "algorithms": ["HS256"]},
+            }
+        },
+        "spec.auth.jwt.algorithms[0]: Unsupported value",
+    ),
+    "issuer without TLS": (
+        {"auth": {"type": "JWT", "jwt": {"issuer": "http://i.example", "audiences": ["a"]}}},
+        "spec.auth.jwt.issuer",
+    ),
     "unknown field": ({"comand": ["x"]}, 'unknown field "spec.comand"'),
     "unknown nested field": (
         {"volumes": [{"name": "x", "emptyDir": {"foo": 1}}]},

@@ -132,6 +132,22 @@ async def test_a_session_of_another_subject_does_not_exist(
     assert await lets_in(alice)
 
 
+async def test_with_a_process_for_each_client_a_session_is_its_subjects_too(
+    make_pod: Any, issuer: Issuer
+) -> None:
+    pod = await make_pod(token=None, jwt=RULES, jwks=issuer.jwks(), session_mode="PerClient")
+    await pod.until("Connected")
+    async with Client(pod.url, issuer.token()) as alice, Client(pod.url, issuer.token("bob")) as bob:
+        await alice.connect()
+        await bob.connect()
+        own, bob.sid = bob.sid, alice.sid
+        assert (await bob.post(body("tools/list", 1))).status_code == 404
+        assert (await bob.delete()).status_code == 404
+        bob.sid = own
+        assert await lets_in(alice)
+        assert await lets_in(bob)
+
+
 async def test_who_is_not_listed_is_turned_away_whatever_the_path(make_pod: Any, issuer: Issuer) -> None:
     pod = await make_pod(token=None, jwt=replace(RULES, subjects=("team:*",)), jwks=issuer.jwks())
     await pod.until("Connected")
