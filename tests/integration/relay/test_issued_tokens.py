@@ -10,10 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
+from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.relay import Endpoint, Relay
+from mcp_operator.core import keys
 from mcp_relay_api import paths
 from relaykit.client import Client, body
 from relaykit.issuer import ISSUER, RULES, Issuer, bad_tokens
-from relaykit.pod import ADMIN, Pod
+from relaykit.pod import ADMIN, ADMIN_TOKEN, Pod
 from relaykit.stateless import Caller
 from relaykit.waiting import eventually
 
@@ -282,6 +285,23 @@ async def test_without_keys_nobody_is_let_in_and_that_is_said(make_pod: Any, iss
     later = (await pod.status(status.revision, 5)).keys
     assert later is not None
     assert later.digest is not None
+
+
+async def test_what_the_operator_makes_of_an_issuers_keys_is_taken_under_its_name(
+    make_pod: Any, issuer: Issuer
+) -> None:
+    pod = await make_pod(token=None, jwt=RULES)
+    await pod.until("Connected")
+    found = keys.key_set(json.loads(issuer.jwks()))
+    async with Relay(Endpoint("127.0.0.1", ADMIN_TOKEN, pod.admin_port)) as relay:
+        before = await relay.status(None, 0)
+        await relay.bring_keys(found.document)
+        after = await relay.status(before, 5)
+        assert after.keys is not None
+        assert after.keys.digest == found.digest
+        with pytest.raises(UnreachableError, match="HTTP 400"):
+            await relay.bring_keys(b"{}")
+    assert (await asked(pod, issuer.token())).status_code == 400, "no session yet, but let in"
 
 
 async def test_a_restarted_relay_knows_the_keys_that_it_had(pod: Pod, issuer: Issuer, alice: Client) -> None:
