@@ -58,14 +58,15 @@ type kept struct {
 	waiting []chan<- answer
 }
 
-// keeper runs the same command several times, each under a launcher of its own: the first one as long as it runs
-// itself, the others as they are asked for on the control socket. Its state belongs to the main thread, whose end would
+// keeper runs the same command several times, each under a launcher of its own: the first one from the start on, the
+// others as they are asked for on the control socket. Its state belongs to the main thread, whose end would
 // be taken by the children for its own.
 type keeper struct {
 	opts     options
 	requests chan asked
 	ended    chan ended
 	first    *kept
+	since    time.Time // start of the first one
 	others   map[string]*kept
 	exitCode int
 	stopping bool
@@ -82,7 +83,7 @@ func keep(opts options) int {
 	}
 	listener, err := listen(opts.control)
 	if err == nil {
-		k.first, err = k.start("", opts.socket, opts.terminationLog)
+		err = k.startFirst()
 	}
 	if err != nil {
 		logf("%v", err)
@@ -101,6 +102,13 @@ func keep(opts options) int {
 		}
 	}
 	return k.exitCode
+}
+
+// startFirst starts the process that tells whether the command works at all.
+func (k *keeper) startFirst() (err error) {
+	k.since = time.Now()
+	k.first, err = k.start("", k.opts.socket, k.opts.terminationLog)
+	return err
 }
 
 // start runs the command under another launcher, which ends with this one.
@@ -146,9 +154,7 @@ func (k *keeper) onSignal(sig syscall.Signal) {
 func (k *keeper) onEnd(one ended) {
 	defer k.killStrays()
 	if k.first != nil && one.pid == k.first.pid {
-		// The first process tells whether the command works at all: without it there is nothing to keep.
-		k.exitCode, k.first = exitOf(one.status).ExitCode, nil
-		k.onSignal(syscall.SIGTERM)
+		k.onFirstEnd(exitOf(one.status).ExitCode)
 		return
 	}
 	for id, other := range k.others {
@@ -157,6 +163,21 @@ func (k *keeper) onEnd(one ended) {
 			other.end(exitOf(one.status).ExitCode)
 		}
 	}
+}
+
+// onFirstEnd starts the first process again if it ran for long: others need not end with it. One that does not stay says
+// that the command does not work, and that ends everything.
+func (k *keeper) onFirstEnd(code int) {
+	k.exitCode, k.first = code, nil
+	if !k.stopping && time.Since(k.since) >= k.opts.steady {
+		logf("the first process ended after more than %s: it is started again", k.opts.steady)
+		err := k.startFirst()
+		if err == nil {
+			return
+		}
+		logf("%v", err)
+	}
+	k.onSignal(syscall.SIGTERM)
 }
 
 // end removes what is left of a process and tells everybody who waits for that.

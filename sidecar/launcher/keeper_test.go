@@ -14,7 +14,7 @@ import (
 )
 
 // keeping starts a launcher that runs more processes of a command, at most max.
-func keeping(t *testing.T, max string, command []string) *testLauncher {
+func keeping(t *testing.T, max string, command []string, more ...string) *testLauncher {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "keeper")
 	if err != nil {
@@ -26,6 +26,7 @@ func keeping(t *testing.T, max string, command []string) *testLauncher {
 		}
 	})
 	flags := []string{"--control", filepath.Join(dir, "control"), "--max-processes", max}
+	flags = append(flags, more...)
 	run := launch{command: command, flags: flags, env: []string{"KEEPER_DIR=" + dir}}.start(t)
 	eventually(t, "there is no control socket", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "control"))
@@ -189,6 +190,32 @@ func TestTheEndOfTheFirstProcessEndsAll(t *testing.T) {
 	if left := marked(run.mark); len(left) > 0 {
 		t.Errorf("processes are left: %v", left)
 	}
+}
+
+func TestAFirstProcessThatRanForLongIsStartedAgainBesideTheOthers(t *testing.T) {
+	run := keeping(t, "2", sh(`if mkdir "$KEEPER_DIR/first" 2>/dev/null; then `+
+		`while [ ! -e "$KEEPER_DIR/end" ]; do sleep 0.05; done; exit 7; fi; exec cat`), "--steady", "1ms")
+	eventually(t, "the first process did not start", func() bool {
+		_, err := os.Stat(filepath.Join(controlDir(run), "first"))
+		return err == nil
+	})
+	ask(run, "start", "a").expect("started")
+	serves(run, "a")
+	before := run.connect()
+	if err := os.WriteFile(filepath.Join(controlDir(run), "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before.event("exit")
+	eventually(t, "no other process is served", func() bool {
+		conn, err := net.Dial("unix", run.socket)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		return err == nil && !strings.Contains(line, before.hello["incarnation"].(string))
+	})
+	serves(run, "a")
 }
 
 func TestALauncherOfOneProcessThatIsKilledLeavesNothing(t *testing.T) {

@@ -23,7 +23,8 @@ type options struct {
 	plainEnv       []string
 	control        string // socket on which more processes are asked for; empty: none
 	maxProcesses   int
-	parent         int // process whose end is the end of this one; 0: none
+	steady         time.Duration // the first process is started again if it ran for so long
+	parent         int           // process whose end is the end of this one; 0: none
 	command        []string
 }
 
@@ -44,6 +45,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.parent, "die-with-parent", 0, "`pid` of the process that started this one: when it ends, so does this one; 0: none")
 	flags.StringVar(&o.control, "control", "", "`path` of a socket on which more processes of the command are asked for; empty: none")
 	flags.IntVar(&o.maxProcesses, "max-processes", 4, "how many of them may run at once")
+	flags.DurationVar(&o.steady, "steady", time.Minute, "how long the first process has to have run to be started again when it ends")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -66,7 +68,7 @@ func (o *options) check() error {
 		return errors.New("--max-processes must be positive")
 	case o.parent < 0:
 		return errors.New("--die-with-parent must not be negative")
-	case o.drain < 0 || o.stdinGrace < 0 || o.termGrace < 0:
+	case o.drain < 0 || o.steady < 0 || o.stdinGrace < 0 || o.termGrace < 0:
 		return fmt.Errorf("durations must not be negative")
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 // escapes are terminal control sequences: CSI, the strings OSC, DCS, SOS, PM and APC, and the short ones.
 var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
 
-// cleanText makes text of what a program printed: valid UTF-8, without terminal sequences and control characters, lines
-// separated by a newline alone.
+// cleanText makes text of what a program printed: valid UTF-8, without terminal sequences, control characters and what
+// turns the direction of writing, lines separated by a newline alone.
 func cleanText(raw []byte) string {
 	text := strings.ToValidUTF8(string(raw), "\uFFFD")
 	text = escapes.ReplaceAllString(text, "")
@@ -22,7 +22,7 @@ func cleanText(raw []byte) string {
 			return '\n'
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r):
+		case unicode.IsControl(r), r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // also line ends, direction
 			return -1
 		}
 		return r

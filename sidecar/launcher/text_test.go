@@ -16,6 +16,7 @@ func TestCleanTextKeepsOnlyText(t *testing.T) {
 		"10%\r20%\r\ndone":                 "10%\n20%\ndone",
 		"a\x00b\x07c\u0085d":               "abcd",
 		"\xff\xfe\x80 é":                   "\uFFFD é",
+		"a\u202eb\u2066c\u2028d 👩\u200d💻":  "abcd 👩\u200d💻",
 		"\x1b[":                            "",
 	} {
 		if got := cleanText([]byte(raw)); got != want {

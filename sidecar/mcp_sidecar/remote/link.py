@@ -18,6 +18,8 @@ from mcp_sidecar.core import backoff, frames, jsontext
 from mcp_sidecar.core.document import Problem
 from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.modern import envelope
+from mcp_sidecar.core.opening import DISCOVER, INITIALIZE
 from mcp_sidecar.core.target import SSE, STREAMABLE, Target
 from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, context
 from mcp_sidecar.remote.courier import Courier
@@ -26,7 +28,7 @@ from mcp_sidecar.remote.memory import Memory
 from mcp_sidecar.remote.session import AwayError, DeniedError, DoubtError, GoneError, Session
 from mcp_sidecar.remote.stream import fall_back, watch
 
-HANDSHAKES = frozenset({"initialize", "server/discover"})
+HANDSHAKES = frozenset({INITIALIZE, DISCOVER})
 # A session that ends sooner did not hold: the next one is not made at once.
 HELD_SECONDS = 5.0
 END_SECONDS = 2.0
@@ -304,6 +306,8 @@ class Link:
     async def _shake_hands(self, session: Session) -> None:
         while (frame := self._asked) is not None:
             self._verdict = self._loop.create_future()
+            if frame.method == DISCOVER:
+                session.modern, session.revision = True, envelope.REVISION
             outcome = await self._ask(session, frame)
             if outcome.fate is Fate.FALL_BACK and session.transport == STREAMABLE:
                 if self._target.transport == STREAMABLE:

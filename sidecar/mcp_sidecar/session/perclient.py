@@ -8,17 +8,23 @@ metrics. Clients without a session can keep nothing between two requests: they h
 import asyncio
 import contextlib
 import dataclasses
+import logging
 import secrets
 import shutil
+import time
+from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import frames
+from mcp_sidecar.core import control, document, frames
 from mcp_sidecar.core.bucket import Limits
+from mcp_sidecar.core.document import Problem
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.sessionid import RANDOM_BYTES
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.relay import IDLE_CHECK_SECONDS, READY_SECONDS, Relay
+from mcp_sidecar.session.upstream import Upstream
 from mcp_sidecar.settings import EXPIRE, SHARED, Settings
 from mcp_sidecar.stdio.keeper import Keeper, KeeperError
 
@@ -26,6 +32,8 @@ COMMONS = "commons"
 NAME_LENGTH = 16
 LAST_WORDS_SECONDS = 0.3
 STOP_AGAIN_SECONDS = 0.2
+STEADY_SECONDS = 60.0
+"""As the launcher's `--steady`."""
 RETRY_AFTER_SECONDS = 1
 _UNAVAILABLE = 503
 
@@ -57,6 +65,24 @@ class Cell:
         return self.used if self.client is None else self.client.last_used
 
 
+class First(Upstream):
+    """The session with the first process: when that ends after a long time, the launcher starts it again."""
+
+    def _exit(self, message: dict[str, Any]) -> None:
+        process = self.shared.board.facts.process
+        ended = control.ended(message, time.time())
+        steady = process is not None and ended.time - process.start_time >= STEADY_SECONDS
+        if self.state is not State.CONNECTED or not steady:
+            super()._exit(message)
+            return
+        how = document.how_ended(ended)
+        log.event("first_process_ended", logging.WARNING, how=how)
+        self.listing.stop()
+        text = f"The process that tells of the server {how}; it is started again. Clients keep theirs"
+        self._lose(Problem("Transport", "ConnectionLost", text))
+        self._fail_calls(f"it {how}")
+
+
 class PerClient(Relay):
     """Holds the session with the first process, and the relays of all others."""
 
@@ -66,6 +92,9 @@ class PerClient(Relay):
         self._ending: set[asyncio.Task[None]] = set()
         super().__init__(settings)
         self._keeper = Keeper(settings.control_path)
+
+    def _upstream(self, inbound: Inbound) -> Upstream:
+        return First(self.shared, inbound, self.outbound)
 
     def start(self) -> None:
         """Begin to connect, also to the processes that an earlier relay has left."""

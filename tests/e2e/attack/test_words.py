@@ -68,11 +68,13 @@ async def mcpsrv(*words: str) -> str:
 
 async def test_no_word_of_a_server_steers_who_reads_of_it(servers: Servers, kube: k.Kube) -> None:
     talks = await servers.apply("talks", STEERING)
+    speaks = await servers.apply("speaks", (*STEERING, "words"))
     refuses = await servers.apply("refuses", (*STEERING, "refuse"), recovery=KEEP)
     dies = await servers.apply("dies", (*STEERING, "die"), recovery=KEEP)
     item = await talks.ready()
     assert "FORGED" in status(item, "session", "serverInfo", "name")
     await talks.until(lambda found: bool(status(found, "tools")))
+    await speaks.ready()
     await refuses.until(in_phase("Error"))
     died = await dies.until(has_error("ProcessExited"))
     assert "all is well" in status(died, "error", "stderrTail"), "the attack itself came through"
@@ -98,10 +100,11 @@ async def shown(namespace: str) -> None:
     for words in looks:
         text = node.kubectl(*words.split(), f"--namespace={namespace}").stdout
         assert obeyed([text]) == [], words
-    for words in ("list", "tools talks", "why dies", "why refuses", "call talks say"):
+    for words in ("list", "tools talks", "tools speaks", "why dies", "why refuses", "call speaks say"):
         text = await mcpsrv(*words.split(), "--namespace", namespace)
         assert obeyed([text]) == [], (words, text[:500])
-        assert words == "list" or "owned" in text, (words, text[:500])
+        assert "Traceback" not in text, (words, text[:500])
+        assert words in ("list", "tools talks") or "FORGED" in text, (words, text[:500])
     assert forged(await mcpsrv("list", "--namespace", namespace)) == []
 
 

@@ -1,6 +1,7 @@
 """A stdio MCP server whose every word tries to steer who reads it: escape codes, line ends, sizes, kinds.
 
-With the argument `refuse` it refuses `initialize` in such words, with `die` it dies with them on stderr.
+With the argument `refuse` it refuses `initialize` in such words, with `die` it dies with them on stderr; with
+`words` at least the kinds in its tool list are right.
 """
 
 import json
@@ -18,8 +19,13 @@ HOW = sys.argv[1] if len(sys.argv) > 1 else ""
 TOOLS: list[Any] = [
     {"name": LINES, "title": LINES, "description": LINES, "inputSchema": {"type": "object"}},
     {"name": HUGE, "title": HUGE, "description": HUGE + WICKED, "inputSchema": {"type": "object"}},
-    {"name": "../../etc/passwd", "description": "{{ .Values }} $(reboot) `reboot`", "inputSchema": 5},
-    {"name": "say", "description": None, "inputSchema": {"type": "object", WICKED: [WICKED]}},
+    {
+        "name": "../../etc/passwd",
+        "description": "{{ .Values }} $(reboot) `reboot`",
+        "inputSchema": {"type": "object"},
+    },
+    {"name": "say", "description": WICKED, "inputSchema": {"type": "object", WICKED: [WICKED]}},
+    {"name": "schema", "inputSchema": 5},
     {"name": "", "inputSchema": {}},
     {"name": 5},
     {"name": None},
@@ -44,7 +50,7 @@ def answer(method: str) -> Json:
             }
         }  # fmt: skip
     if method == "tools/list":
-        return {"result": {"tools": TOOLS, "nextCursor": None, WICKED: HUGE}}
+        return {"result": {"tools": TOOLS[:4] if HOW == "words" else TOOLS, WICKED: HUGE}}
     if method == "tools/call":
         return {"result": {"content": [{"type": "text", "text": LINES}], "isError": False}}
     return {"result": {}}

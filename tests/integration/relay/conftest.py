@@ -6,6 +6,7 @@ import pytest
 
 from relaykit.fakelauncher import FakeLauncher
 from relaykit.pod import Pod, launcher_path
+from relaykit.remote import Far, pod_for, target
 
 MakePod = Callable[..., Awaitable[Pod]]
 
@@ -56,3 +57,30 @@ async def launcher(bare_pod: Pod) -> AsyncIterator[FakeLauncher]:
     yield fake
     await bare_pod.stop()
     await fake.stop()
+
+
+@pytest.fixture
+async def far() -> AsyncIterator[Far]:
+    server = Far()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def near(tmp_path: Path, far: Far) -> AsyncIterator[MakePod]:
+    """Makes a running relay: `await near(path="/mcp", settings…)`."""
+    pods: list[Pod] = []
+
+    async def make(
+        path: str = "/mcp", *, where: dict[str, Any] | None = None, start: bool = True, **settings: Any
+    ) -> Pod:
+        pod = pod_for(tmp_path / f"pod{len(pods)}", target(far.base + path, **(where or {})), **settings)
+        pods.append(pod)
+        if start:
+            await pod.relay()
+        return pod
+
+    yield make
+    for pod in pods:
+        await pod.stop()

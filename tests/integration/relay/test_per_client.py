@@ -9,9 +9,12 @@ from typing import Any
 
 import psutil
 import pytest
+from mcp import Client as Library
+from mcp.client.sse import sse_client
 
+from mcp_sidecar.session import perclient
 from relaykit.client import Client, body
-from relaykit.pod import SCRIPTED, Pod
+from relaykit.pod import SCRIPTED, TOKEN, Pod, kill_process
 from relaykit.waiting import eventually
 
 PER_CLIENT = {"session_mode": "PerClient"}
@@ -107,6 +110,29 @@ async def test_the_end_of_a_process_ends_the_calls_and_the_session_of_its_client
     assert (status.state, status.process, status.error) == ("Connected", before.process, None)
 
 
+async def test_the_first_process_is_started_again_beside_those_of_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perclient, "STEADY_SECONDS", 0.0)
+    pod = Pod(tmp_path, **PER_CLIENT)
+    try:
+        pod.launch(flags=("--steady", "1ms"))
+        await pod.relay()
+        before = await pod.until("Connected")
+        client = await pod.connected()
+        own = await pid(client)
+        kill_process(before)
+        told = [before]
+        async with asyncio.timeout(15):
+            while told[-1].process == before.process or told[-1].tool_count is None:
+                told.append(await pod.status(told[-1].revision, 5))
+        assert [status.exit for status in told] == [None] * len(told)
+        assert (told[-1].state, told[-1].tool_count) == ("Connected", before.tool_count)
+        assert await pid(client) == own
+    finally:
+        await pod.stop()
+
+
 async def test_delete_ends_the_process_of_the_session(make_pod: Any) -> None:
     pod = await made(make_pod)
     one, two = await pod.connected(), await pod.connected()
@@ -198,6 +224,19 @@ async def test_processes_and_sessions_are_counted(make_pod: Any) -> None:
     assert "\nmcp_relay_clients 3.0\n" in metrics
     await clients[0].delete()
     assert (await pod.status()).processes == 2
+
+
+async def test_a_stream_of_the_old_transport_has_a_process_until_it_ends(make_pod: Any) -> None:
+    pod = await made(make_pod, http_sse=True)
+    url, headers = pod.url.removesuffix("/mcp") + "/sse", {"authorization": f"Bearer {TOKEN}"}
+    async with (
+        Library(sse_client(url, headers=headers), mode="legacy") as one,
+        Library(sse_client(url, headers=headers), mode="legacy") as two,
+    ):
+        stats = [json.loads((await each.call_tool("stats", {})).content[0].text) for each in (one, two)]  # type: ignore[union-attr]  # a text content
+        assert stats[0]["pid"] != stats[1]["pid"]
+    for each in stats:
+        await gone(each["pid"])
 
 
 async def test_a_process_that_does_not_start_is_told_to_its_client_alone(

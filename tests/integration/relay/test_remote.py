@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcp_relay_api.status import RelayStatus
 from relaykit.client import Client, body
 from relaykit.pod import Pod
-from relaykit.remote import Far, pod_for, target
+from relaykit.remote import Far, listed, pod_for, target
 from relaykit.waiting import eventually
 
 BIG = 12345678901234567890
@@ -19,47 +18,10 @@ MakePod = Callable[..., Awaitable[Pod]]
 
 
 @pytest.fixture
-async def far() -> AsyncIterator[Far]:
-    server = Far()
-    await server.start()
-    yield server
-    await server.stop()
-
-
-@pytest.fixture
-async def near(tmp_path: Path, far: Far) -> AsyncIterator[MakePod]:
-    """Makes a running relay: `await near(path="/mcp", settings…)`."""
-    pods: list[Pod] = []
-
-    async def make(
-        path: str = "/mcp", *, where: dict[str, Any] | None = None, start: bool = True, **settings: Any
-    ) -> Pod:
-        pod = pod_for(tmp_path / f"pod{len(pods)}", target(far.base + path, **(where or {})), **settings)
-        pods.append(pod)
-        if start:
-            await pod.relay()
-        return pod
-
-    yield make
-    for pod in pods:
-        await pod.stop()
-
-
-@pytest.fixture
 async def client(near: MakePod) -> Client:
     pod = await near()
     await pod.until("Connected")
     return await pod.connected()
-
-
-async def listed(pod: Pod, *names: str) -> RelayStatus:
-    """The status once it shows these tools."""
-
-    async def shown() -> bool:
-        return tuple(tool.name for tool in (await pod.status()).tools) == (names or ("echo",))
-
-    await eventually(shown)
-    return await pod.status()
 
 
 async def test_clients_share_one_session_with_a_remote_server(near: MakePod, far: Far) -> None:

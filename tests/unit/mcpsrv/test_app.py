@@ -19,7 +19,7 @@ CONFIG = json.dumps(
     {
         "mcpServers": {
             "a": {"command": "npx", "args": ["p"], "env": {"TOKEN": TOKEN}},
-            "far": {"url": "https://mcp.example/mcp"},
+            "far": {"url": "http://localhost/mcp"},
         }
     }
 )
@@ -41,7 +41,7 @@ def test_an_import_writes_manifests_to_stdout_and_the_rest_to_stderr() -> None:
 def test_an_entry_that_is_left_out_ends_with_1_unless_that_is_agreed_to() -> None:
     done = mcpsrv("import", "-", stdin=CONFIG)
     assert done.exit_code == ExitCode.FAILED
-    assert "mcpServers.far.url: is a server that runs elsewhere" in done.stderr
+    assert "mcpServers.far.url: is a server on this computer" in done.stderr
     assert mcpsrv("import", "-", "--skip-unsupported", stdin=CONFIG).exit_code == ExitCode.OK
 
 

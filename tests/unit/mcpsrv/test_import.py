@@ -138,8 +138,10 @@ def test_the_wrappers_of_desktops_become_programs_of_the_default_image(raw: Json
 @pytest.mark.parametrize(
     ("raw", "field", "cure"),
     [
-        ({"url": "https://mcp.example/mcp"}, "url", "runs elsewhere"),
-        ({"type": "sse", "url": "https://mcp.example/sse"}, "url", "runs elsewhere"),
+        ({"url": "mcp.example/mcp"}, "url", "correct it"),
+        ({"url": "http://localhost:3000/mcp"}, "url", "this computer"),
+        ({"url": "https://mcp.example/mcp?api_key=0123456789abcdef"}, "url", "by a header"),
+        ({"type": "http"}, "url", "correct it"),
         (
             {"command": "node", "args": ["/Users/me/server/build/index.js"]},
             "args[0]",

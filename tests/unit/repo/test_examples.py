@@ -10,14 +10,15 @@ from mcp_operator.core.api import MCPServerSpec
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 PRIVATE = [path for path in EXAMPLES if path.parent.name == "private"]
-PUBLIC = [path for path in EXAMPLES if path.stem not in {"broken", "jwt"} and path not in PRIVATE]
+PUBLIC = [path for path in EXAMPLES if path.stem not in {"broken", "jwt", "remote"} and path not in PRIVATE]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_a_spec_that_the_operator_reads(path: Path) -> None:
     servers = [item for item in yaml.safe_load_all(path.read_text()) if item["kind"] == "MCPServer"]
     assert [item["metadata"]["name"] for item in servers] == [path.stem]
-    assert MCPServerSpec.parse(servers[0]["spec"]).command
+    spec = MCPServerSpec.parse(servers[0]["spec"])
+    assert spec.command or spec.remote
 
 
 @pytest.mark.parametrize("path", PUBLIC, ids=lambda path: path.stem)

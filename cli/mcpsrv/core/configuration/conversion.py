@@ -12,6 +12,7 @@ from mcpsrv.core.configuration import (
     placeholders,
     programs,
     reach,
+    remotes,
     secrecy,
     secretwords,
 )
@@ -80,7 +81,8 @@ def _imported(entry: Entry, name: str, options: Options, inputs: Mapping[str, In
     renamed = Note(entry.field, f"the name becomes {name}: Kubernetes allows a-z, 0-9 and -", Level.INFO)
     before = () if name == entry.name else (renamed,)
     try:
-        _check_stdio(entry)
+        if entry.url or entry.transport != "stdio":
+            return _remote(entry, name, options, inputs, before)
         launch = _launch(entry, options.answers, inputs)
         parted = secretwords.part(_translated(launch, options))
     except UnsupportedError as error:
@@ -90,23 +92,21 @@ def _imported(entry: Entry, name: str, options: Options, inputs: Mapping[str, In
     return Imported(entry.name, name, objects, tuple(parted.secrets), notes)
 
 
+def _remote(
+    entry: Entry, name: str, options: Options, inputs: Mapping[str, Input], before: tuple[Note, ...]
+) -> Imported:
+    def value(text: str, where: str) -> Value:
+        return placeholders.resolve(text, where, options.answers, inputs)
+
+    spec, secrets, notes = remotes.translated(entry, name, value)
+    objects = manifests.written(name, options.namespace, spec, secrets)
+    return Imported(entry.name, name, objects, tuple(secrets), _masked((*before, *notes), secrets.values()))
+
+
 def _masked(notes: Iterable[Note], secrets: Iterable[str]) -> tuple[Note, ...]:
     """The notes without what is secret: they quote paths and words of the file."""
     values = [value for value in secrets if len(value) >= _MASKED_LENGTH]
     return tuple(Note(one.field, secrecy.masked(one.message, values), one.level) for one in notes)
-
-
-def _check_stdio(entry: Entry) -> None:
-    if entry.url or entry.transport != "stdio":
-        raise UnsupportedError(
-            f"{entry.field}.url",
-            "is a server that runs elsewhere: an MCPServer runs stdio servers only, so there is nothing to "
-            "run. Clients can go on using this URL directly",
-        )
-    if not entry.command:
-        raise UnsupportedError(
-            f"{entry.field}.command", "is missing: name the program that starts the server"
-        )
 
 
 def _launch(entry: Entry, answers: Answers, inputs: Mapping[str, Input]) -> Launch:
@@ -119,6 +119,10 @@ def _launch(entry: Entry, answers: Answers, inputs: Mapping[str, Input]) -> Laun
         found = value(text, where)
         return Word(found.text, where, found.secret)
 
+    if not entry.command:
+        raise UnsupportedError(
+            f"{entry.field}.command", "is missing: name the program that starts the server"
+        )
     notes = [_dropped(entry, name) for name in entry.env if name.upper() in _COMPUTERS]
     notes += [_empty(entry, name) for name, text in entry.env.items() if text is None]
     if entry.env_file:

@@ -1,5 +1,6 @@
 """MCPServer and Secret of one entry, as a person would write them."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp_operator.core.api import API_VERSION, KIND
@@ -13,16 +14,21 @@ FOLDER_SIZE: Final = "1Gi"
 
 def objects(name: str, namespace: str, parted: Parted) -> tuple[Json, ...]:
     """The Secret, if there is something secret, and then the MCPServer. An empty namespace is left out."""
+    return written(name, namespace, _spec(name, parted), parted.secrets)
+
+
+def written(name: str, namespace: str, spec: Json, secrets: Mapping[str, str]) -> tuple[Json, ...]:
+    """The same for a spec that is written already; `names.keys` makes the names of secrets legal keys."""
     server = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": _metadata(name, namespace),
-        "spec": _spec(name, parted),
+        "spec": spec,
     }
-    if not parted.secrets:
+    if not secrets:
         return (server,)
-    keys = names.keys(parted.secrets)
-    return (_secret(name, namespace, {keys[key]: value for key, value in parted.secrets.items()}), server)
+    keys = names.keys(secrets)
+    return (_secret(name, namespace, {keys[key]: value for key, value in secrets.items()}), server)
 
 
 def _metadata(name: str, namespace: str) -> Json:

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from mcp_operator.core.api.conditions import RemoteTransport
 from mcp_operator.core.api.model import Model, map_of, rules
 
-_URL = r"^https?://[^/?#@\s]+([/?][^#\s]*)?$"
+URL = r"^https?://[^/?#@\s]+([/?][^#\s]*)?$"
 _HEADER = r"^[-!#$%&'*+.^_`|~0-9A-Za-z]+$"
 # Written by the relay itself, or about one connection only (mcp_sidecar.core.target).
 RESERVED_HEADERS = (
@@ -93,7 +93,7 @@ class HeaderSource(Model):
 class Remote(Model):
     """A server that speaks MCP over HTTP somewhere else."""
 
-    url: Annotated[str, Field(min_length=1, max_length=2048, pattern=_URL)]
+    url: Annotated[str, Field(min_length=1, max_length=2048, pattern=URL)]
     """Where its MCP endpoint is, with http:// or https://, without user, password and fragment. Example:
     `https://mcp.example.com/mcp`. A redirect is followed on the same scheme, host and port only. Required."""
     transport: RemoteTransport = RemoteTransport.AUTO

@@ -26,9 +26,9 @@ def test_image() -> str:
     return os.environ.get("E2E_IMAGE", "localhost/mcpserver-operator/testserver:dev")
 
 
-def mcpserver(name: str, command: tuple[str, ...] = RAW, **spec: Any) -> Json:
+def mcpserver(name: str, command: tuple[str, ...] | None = RAW, **spec: Any) -> Json:
     """An MCPServer in the test image, with small resources; `spec` overrides, None removes a field."""
-    fields = {"image": test_image(), "command": list(command), "resources": SMALL, **spec}
+    fields = {"image": test_image(), "command": command and list(command), "resources": SMALL, **spec}
     return {
         "apiVersion": API_VERSION,
         "kind": "MCPServer",

@@ -71,7 +71,9 @@ class Pod:
     def admin_url(self) -> str:
         return f"http://127.0.0.1:{self.admin_port}"
 
-    def launch(self, mode: str = "answer", *, command: list[str] | None = None) -> None:
+    def launch(
+        self, mode: str = "answer", *, command: list[str] | None = None, flags: tuple[str, ...] = ()
+    ) -> None:
         """Start the launcher with the scripted server; for `stateless[:MODE]` with the other one."""
         kind, _, rest = mode.partition(":")
         script = [str(STATELESS), rest or "answer"] if kind == "stateless" else [str(SCRIPTED), mode]
@@ -86,7 +88,7 @@ class Pod:
             [
                 str(launcher_path()), "run", "--socket", str(self.socket), "--termination-log", str(log),
                 "--max-line-bytes", str(self.settings.max_message_bytes),
-                *(control if self.settings.session_mode == "PerClient" else ()), "--",
+                *(control if self.settings.session_mode == "PerClient" else ()), *flags, "--",
                 *(command or [sys.executable, *script]),
             ],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

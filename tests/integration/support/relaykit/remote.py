@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from mcp_relay_api.status import RelayStatus
 from mcp_sidecar.core.target import Target, parse
 from relaykit.pod import Pod, free_port
 from relaykit.waiting import eventually
@@ -83,3 +84,13 @@ def pod_for(directory: Path, where: Target, **settings: Any) -> Pod:
     files = directory / "secrets"
     files.mkdir(parents=True, exist_ok=True)
     return Pod(directory, remote=where, secrets_dir=files, **settings)
+
+
+async def listed(pod: Pod, *names: str) -> RelayStatus:
+    """The status once it shows these tools."""
+
+    async def shown() -> bool:
+        return tuple(tool.name for tool in (await pod.status()).tools) == (names or ("echo",))
+
+    await eventually(shown)
+    return await pod.status()
