@@ -109,6 +109,16 @@ async def test_the_metadata_says_without_a_token_whose_tokens_are_wanted(pod: Po
         assert refused.headers["www-authenticate"] == 'Bearer realm="mcp"'
 
 
+async def test_a_host_that_is_no_name_is_not_repeated_in_a_header(make_pod: Any) -> None:
+    pod = await make_pod(token=None, jwt=RULES, allowed_hosts=("*",))
+    async with httpx.AsyncClient(trust_env=False) as http:
+        for host, shown in (("tools.example:80", True), ('x", error="y', False), ("a b", False)):
+            reply = await http.post(pod.url, headers={"host": host})
+            assert reply.status_code == 401
+            assert ("resource_metadata" in reply.headers["www-authenticate"]) is shown
+            assert "error" not in reply.headers["www-authenticate"]
+
+
 async def test_a_resource_of_ones_own_stands_in_metadata_and_challenge(make_pod: Any, issuer: Issuer) -> None:
     resource = "https://tools.example/team/mcp"
     pod = await make_pod(token=None, jwt=replace(RULES, resource=resource))
