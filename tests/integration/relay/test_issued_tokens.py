@@ -10,11 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
+from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.relay import Endpoint, Relay
+from mcp_operator.core import keys
 from mcp_relay_api import paths
 from mcp_sidecar.core.bucket import Limits
 from relaykit.client import Client, body
 from relaykit.issuer import ISSUER, RULES, Issuer, bad_tokens
-from relaykit.pod import ADMIN, Pod
+from relaykit.pod import ADMIN, ADMIN_TOKEN, Pod
 from relaykit.stateless import Caller
 from relaykit.waiting import eventually
 
@@ -131,6 +134,22 @@ async def test_a_session_of_another_subject_does_not_exist(
         assert told["data"].pop("server_uptime_seconds") <= wanted["data"].pop("server_uptime_seconds") + 5
         assert told == wanted
     assert await lets_in(alice)
+
+
+async def test_with_a_process_for_each_client_a_session_is_its_subjects_too(
+    make_pod: Any, issuer: Issuer
+) -> None:
+    pod = await make_pod(token=None, jwt=RULES, jwks=issuer.jwks(), session_mode="PerClient")
+    await pod.until("Connected")
+    async with Client(pod.url, issuer.token()) as alice, Client(pod.url, issuer.token("bob")) as bob:
+        await alice.connect()
+        await bob.connect()
+        own, bob.sid = bob.sid, alice.sid
+        assert (await bob.post(body("tools/list", 1))).status_code == 404
+        assert (await bob.delete()).status_code == 404
+        bob.sid = own
+        assert await lets_in(alice)
+        assert await lets_in(bob)
 
 
 async def test_who_is_not_listed_is_turned_away_whatever_the_path(make_pod: Any, issuer: Issuer) -> None:
@@ -267,6 +286,22 @@ async def test_without_keys_nobody_is_let_in_and_that_is_said(make_pod: Any, iss
     later = (await pod.status(status.revision, 5)).keys
     assert later is not None
     assert later.digest is not None
+
+
+async def test_what_the_operator_makes_of_an_issuers_keys_is_taken_under_its_name(
+    make_pod: Any, issuer: Issuer
+) -> None:
+    pod = await make_pod(token=None, jwt=RULES)
+    await pod.until("Connected")
+    found = keys.key_set(json.loads(issuer.jwks()))
+    async with Relay(Endpoint("127.0.0.1", ADMIN_TOKEN, pod.admin_port)) as relay:
+        await relay.bring_keys(found.document)
+        told = (await pod.status()).keys
+        assert told is not None
+        assert told.digest == found.digest
+        with pytest.raises(UnreachableError, match="HTTP 400"):
+            await relay.bring_keys(b"{}")
+    assert (await asked(pod, issuer.token())).status_code == 400, "no session yet, but let in"
 
 
 async def test_a_restarted_relay_knows_the_keys_that_it_had(pod: Pod, issuer: Issuer, alice: Client) -> None:
