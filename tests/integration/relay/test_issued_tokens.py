@@ -14,6 +14,7 @@ from mcp_operator.adapters.errors import UnreachableError
 from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core import keys
 from mcp_relay_api import paths
+from mcp_sidecar.core.bucket import Limits
 from relaykit.client import Client, body
 from relaykit.issuer import ISSUER, RULES, Issuer, bad_tokens
 from relaykit.pod import ADMIN, ADMIN_TOKEN, Pod
@@ -335,3 +336,32 @@ async def test_private_parts_of_keys_and_weak_keys_are_no_use(make_pod: Any, iss
     entry = {**issuer.jwk("first"), "use": "enc"}
     weak = {"kty": "RSA", "kid": "w", "n": "u" * 171, "e": "AQAB"}
     assert (await bring(pod, json.dumps({"keys": [entry, weak]}).encode())).status_code == 400
+
+
+async def test_limits_count_for_the_subject_in_all_its_sessions_and_without_any(
+    make_pod: Any, issuer: Issuer, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    limits = Limits(per_minute=1, burst=4)
+    pod: Pod = await make_pod(token=None, jwt=RULES, limits=limits, audit=True)
+    assert (await bring(pod, issuer.jwks())).status_code == 200
+    await pod.until("Connected")
+    async with (
+        Client(pod.url, issuer.token()) as one,
+        Client(pod.url, issuer.token()) as two,
+        Client(pod.url, issuer.token("bob")) as other,
+    ):
+        await one.connect()
+        await two.connect()
+        assert await lets_in(one)
+        assert await lets_in(two)
+        for client in (one, two):
+            assert await lets_in(client, 429)
+        caller = Caller(pod)
+        message = caller.message("tools/list")
+        bearer = {"authorization": f"Bearer {issuer.token()}"}
+        assert (await caller.post(message, **bearer)).status_code == 429
+        await other.connect()
+        assert await lets_in(other)
+    lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert {line["outcome"] for line in lines if line["subject"].endswith("alice")} == {"ok", "limited"}
+    assert {line["outcome"] for line in lines if line["subject"].endswith("bob")} == {"ok"}

@@ -131,6 +131,15 @@ def test_every_rule_names_its_field_and_a_cure(root: Schema) -> None:
         assert "\n" not in rule["rule"] + rule["message"]
 
 
+def test_a_rule_about_an_object_that_is_empty_by_default_asks_whether_a_field_is_there(root: Schema) -> None:
+    """The API server refuses a definition whose default a rule cannot judge; it fills in no fields for that."""
+    for path, node in _nodes(root):
+        for rule in node.get("x-kubernetes-validations", ()) if node.get("default") == {} else ():
+            used = set(re.findall(r"self\.(\w+)", rule["rule"]))
+            asked = set(re.findall(r"has\(self\.(\w+)\)", rule["rule"]))
+            assert used == asked, f"{path}: {rule['rule']}"
+
+
 def test_a_missing_command_is_left_to_the_rule_that_explains_it(root: Schema) -> None:
     assert "spec" not in root.get("required", ())
     assert "command" not in _at(root, "spec").get("required", ())
