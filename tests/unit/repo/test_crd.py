@@ -132,7 +132,7 @@ def test_every_rule_names_its_field_and_a_cure(root: Schema) -> None:
 
 
 def test_a_rule_about_an_object_that_is_empty_by_default_asks_whether_a_field_is_there(root: Schema) -> None:
-    """The API server refuses a definition whose default a rule cannot judge; it fills in no fields for that."""
+    """The API server judges the default {} before it fills in fields, and refuses what fails then."""
     for path, node in _nodes(root):
         for rule in node.get("x-kubernetes-validations", ()) if node.get("default") == {} else ():
             used = set(re.findall(r"self\.(\w+)", rule["rule"]))
