@@ -111,6 +111,8 @@ def test_map_lists_have_required_keys(root: Schema) -> None:
 
 def test_no_rule_asks_whether_a_field_is_set_that_the_api_server_sets_itself(root: Schema) -> None:
     for path, node in _nodes(root):
+        if node.get("default") == {}:
+            continue  # judged by itself, too, before its fields are set: see below
         for rule in node.get("x-kubernetes-validations", ()):
             for name in re.findall(r"!has\(self\.(\w+)\)", rule["rule"]):
                 assert "default" not in node["properties"][name], (path, name)
