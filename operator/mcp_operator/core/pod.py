@@ -19,7 +19,7 @@ def facts(pod: Json) -> PodFacts:
     meta, spec, status = pod.get("metadata", {}), pod.get("spec", {}), pod.get("status", {})
     conditions: dict[str, Json] = {item.get("type"): item for item in status.get("conditions", ())}
     scheduled = conditions.get("PodScheduled", {})
-    server, relay = _containers(spec, status)
+    server, relay = _containers(status)
     return PodFacts(
         name=meta.get("name", ""),
         uid=meta.get("uid", ""),
@@ -43,13 +43,13 @@ def facts(pod: Json) -> PodFacts:
     )
 
 
-def _containers(spec: Json, status: Json) -> tuple[ContainerFacts, ContainerFacts]:
+def _containers(status: Json) -> tuple[ContainerFacts, ContainerFacts]:
     """Server and relay. A remote server has no container: it counts as running from the relay's first start.
 
     What becomes of it later is for the relay to tell, which the node starts again when it ends.
     """
     containers = status.get("containerStatuses", ())
-    if not any(item.get("name") == RELAY_CONTAINER for item in spec.get("containers", ())):
+    if not any(item.get("name") == RELAY_CONTAINER for item in containers):  # an init container then
         relay = _container(status.get("initContainerStatuses", ()), RELAY_CONTAINER)
         return _container(containers, SERVER_CONTAINER), relay
     relay = _container(containers, RELAY_CONTAINER)

@@ -15,6 +15,8 @@ from mcp_sidecar.remote.session import AwayError, DoubtError, GoneError, Session
 
 PATIENCE_SECONDS = 30.0
 """How long a frame waits for a session, or for a server that wants nothing now."""
+MAX_AFTER_SECONDS = 300.0
+"""Of what a server may ask for by Retry-After: afterwards it is asked whether it still thinks so."""
 MAX_OPEN = 1000
 _FIRST_STEP = 0.5
 _LAST_STEP = 8.0
@@ -173,7 +175,7 @@ class Courier:
     def _later(self, session: Session, errand: _Errand, outcome: Outcome) -> bool:
         if outcome.status >= 500:
             session.report(DoubtError(outcome.text))
-        wait = errand.step if outcome.after is None else outcome.after
+        wait = errand.step if outcome.after is None else min(outcome.after, MAX_AFTER_SECONDS)
         errand.step = min(2 * errand.step, _LAST_STEP)
         session.not_before = max(session.not_before, self._loop.time() + wait)
         self._why = outcome.text
@@ -208,13 +210,16 @@ class Courier:
             if now >= errand.ends:
                 text = f"no session within {PATIENCE_SECONDS:g} seconds ({self._why})"
                 raise FailedError(self._told(text), "server_unavailable")
+            if session is not None and session.not_before > errand.ends:
+                text = f"it wants no request for {session.not_before - now:.0f} seconds ({self._why})"
+                raise FailedError(self._told(text), "server_unavailable")
             if session is not None:
-                await asyncio.sleep(min(session.not_before, errand.ends) - now)
+                await asyncio.sleep(session.not_before - now)
             else:
                 await asyncio.wait([self._opened], timeout=errand.ends - now)
 
     def _told(self, text: str) -> str:
-        return f"MCP server '{self._name}' did not answer: {text}"
+        return self._exchanger.masked(f"MCP server '{self._name}' did not answer: {text}")
 
     def _fail(self, frame: frames.Frame, error: FailedError) -> None:
         if frame.kind is frames.REQUEST:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,8 @@ MAX_RESUMES = 5
 MAX_RETRY_SECONDS = 10.0
 """Of what a server may ask to wait before its stream is opened again."""
 _SHOWN = 300
+_MASK = "***"
+_MIN_SECRET = 4
 FindParams = Callable[[str], tuple[Param, ...]]
 """Finds the arguments of a tool that headers repeat."""
 Take = Callable[[Line], None]
@@ -79,9 +81,12 @@ class Exchanger:
             found[header.name] = header.prefix + value
         return found
 
-    def secrets(self) -> Iterable[str]:
-        """The values that the headers had, which must not be shown."""
-        return self._values.values()
+    def masked(self, text: str) -> str:
+        """A text of the server without the values that the headers had: it may have repeated them."""
+        for value in self._values.values():
+            if len(value) >= _MIN_SECRET:
+                text = text.replace(value, _MASK)
+        return text
 
     async def ask(
         self, session: Session, frame: frames.Frame, take: Take, *, handshake: bool = False

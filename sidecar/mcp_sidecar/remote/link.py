@@ -22,7 +22,7 @@ from mcp_sidecar.core.modern import envelope
 from mcp_sidecar.core.opening import DISCOVER, INITIALIZE
 from mcp_sidecar.core.target import SSE, STREAMABLE, Target
 from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, context
-from mcp_sidecar.remote.courier import Courier
+from mcp_sidecar.remote.courier import MAX_AFTER_SECONDS, Courier
 from mcp_sidecar.remote.exchange import Exchanger, FindParams, Outcome, answered, problem
 from mcp_sidecar.remote.memory import Memory
 from mcp_sidecar.remote.session import AwayError, DeniedError, DoubtError, GoneError, Session
@@ -32,8 +32,6 @@ HANDSHAKES = frozenset({INITIALIZE, DISCOVER})
 # A session that ends sooner did not hold: the next one is not made at once.
 HELD_SECONDS = 5.0
 END_SECONDS = 2.0
-_MASK = "***"
-_MIN_SECRET = 4
 
 
 class Listener(Protocol):
@@ -130,7 +128,7 @@ class Link:
         """Take a message for a launcher; of these only the wish to hide secrets means something here."""
         if message.get("event") != "mask":
             return False
-        texts = [self._masked(text) for text in message["texts"]]
+        texts = [self._exchanger.masked(text) for text in message["texts"]]
         answer = {"event": "masked", "id": message["id"], "texts": texts}
         self._loop.call_soon(self._listener.control, answer)
         return True
@@ -155,12 +153,6 @@ class Link:
     def _decide(self, why: Problem | None) -> None:
         if not self._verdict.done():
             self._verdict.set_result(why)
-
-    def _masked(self, text: str) -> str:
-        for value in self._exchanger.secrets():
-            if len(value) >= _MIN_SECRET:
-                text = text.replace(value, _MASK)
-        return text
 
     def _take(self, data: Line) -> None:
         """Hand a message on, on one line."""
@@ -197,7 +189,9 @@ class Link:
             await self._end()
 
     async def _pause(self, trouble: AwayError, attempt: int) -> None:
-        seconds: float | None = max(trouble.after or 0.0, backoff.delay(self._target.backoff, attempt))
+        seconds: float | None = max(
+            min(trouble.after or 0.0, MAX_AFTER_SECONDS), backoff.delay(self._target.backoff, attempt)
+        )
         if isinstance(trouble, DeniedError):
             seconds = self._target.slow or None
         self._wake.clear()
@@ -206,21 +200,23 @@ class Link:
                 await self._wake.wait()
 
     def _down(self, error: AwayError) -> None:
-        log.event("remote_away", logging.WARNING, reason=error.reason, error=self._masked(str(error)))
+        log.event(
+            "remote_away", logging.WARNING, reason=error.reason, error=self._exchanger.masked(str(error))
+        )
         self._connected = False
         self._courier.hold(str(error))
         if self._session is not None and self._session.transport == SSE:
             self._drop("the stream of its session has ended")
         text = f"The server at {self._target.url} cannot be used: {error}"
-        self._listener.away(Problem(error.phase, error.reason, self._masked(text)))
+        self._listener.away(Problem(error.phase, error.reason, self._exchanger.masked(text)))
 
     def _gone(self, why: str) -> None:
-        log.event("remote_session_lost", logging.WARNING, error=self._masked(why))
+        log.event("remote_session_lost", logging.WARNING, error=self._exchanger.masked(why))
         self._connected = False
         self._courier.hold(why)
         self._drop(why)
         text = f"The server at {self._target.url} knows the session no more; a new one is made ({why})"
-        self._listener.away(Problem("Transport", "SessionLost", self._masked(text)))
+        self._listener.away(Problem("Transport", "SessionLost", self._exchanger.masked(text)))
 
     def _drop(self, why: str) -> None:
         session, self._session = self._session, None

@@ -188,6 +188,16 @@ async def test_a_server_that_wants_nothing_now_is_asked_again_in_the_same_sessio
     assert told["seen"].count("initialize") == 1
 
 
+async def test_a_server_that_wants_nothing_for_long_is_left_alone_and_callers_learn_it_at_once(
+    client: Client, far: Far
+) -> None:
+    order = {"method": "tools/call", "times": 9, "status": 429, "headers": {"retry_after": "7200"}}
+    await far.control(refuse=[order])
+    for _ in range(3):
+        assert "429" in (await client.call("echo"))["error"]["message"]
+    assert await far.count("tools/call") == 1
+
+
 async def test_a_call_that_failed_in_the_server_is_not_repeated(client: Client, far: Far) -> None:
     await far.control(refuse=[{"method": "tools/call", "times": 1, "status": 502, "body": "bad gateway"}])
     answer = await client.call("count")

@@ -123,6 +123,22 @@ async def test_secret_values_are_hidden_in_what_the_server_says(tmp_path: Path, 
         await pod.stop()
 
 
+async def test_no_caller_learns_a_secret_that_the_server_repeats(tmp_path: Path, far: Far) -> None:
+    pod = pod_for(tmp_path, target(far.url, headers=(Header("X-Key", "remote-header-0"),)))
+    (tmp_path / "secrets" / "remote-header-0").write_text("your-secret-value")
+    await pod.relay()
+    try:
+        await pod.until("Connected")
+        client = await pod.connected()
+        order = {"method": "tools/call", "times": 1, "status": 403, "body": "no: your-secret-value"}
+        await far.control(refuse=[order])
+        message = (await client.call("echo"))["error"]["message"]
+        assert "no: ***" in message
+        assert "your-secret-value" not in message
+    finally:
+        await pod.stop()
+
+
 async def test_a_header_without_its_file_is_told_by_its_name(tmp_path: Path, far: Far) -> None:
     pod = pod_for(tmp_path, target(far.url, headers=(Header("X-Key", "absent"),)))
     await pod.relay()

@@ -91,7 +91,7 @@ def raw(*states: Json) -> Json:
     statuses = [{"name": "relay", "restartCount": 0, **state} for state in states]
     return {
         "metadata": {"name": "mcp-far-1", "uid": "u"},
-        "spec": {"containers": [{"name": "relay"}]},
+        "spec": {"nodeName": "node"},
         "status": {"phase": "Running", "containerStatuses": statuses},
     }
 
