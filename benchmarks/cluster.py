@@ -218,7 +218,7 @@ def bars(rows: dict[str, Figures]) -> list[list[str]]:
             for what, key, most in LATENCIES
         ),
         *(
-            [f"calls/s, {n} clients (constant reply)", "", versus(relay, constant, n), ""]
+            [f"calls/s, {n} client{'s' * (n > 1)} (constant reply)", "", versus(relay, constant, n), ""]
             for n in (1, 16, 64)
         ),
         measure.bar("relay memory after 64 clients", "≤ 40 MiB", f"{mib:.1f} MiB", reached=mib <= 40),

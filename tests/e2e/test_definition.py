@@ -95,6 +95,19 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         "spec.auth.jwt only works with type JWT",
     ),
     "JWT without issuer": ({"auth": {"type": "JWT"}}, "spec.auth.type JWT needs spec.auth.jwt"),
+    "a shared secret as algorithm": (
+        {
+            "auth": {
+                "type": "JWT",
+                "jwt": {"issuer": "https://i.example", "audiences": ["a"], "algorithms": ["HS256"]},
+            }
+        },
+        "spec.auth.jwt.algorithms[0]: Unsupported value",
+    ),
+    "issuer without TLS": (
+        {"auth": {"type": "JWT", "jwt": {"issuer": "http://i.example", "audiences": ["a"]}}},
+        "spec.auth.jwt.issuer",
+    ),
     "unknown field": ({"comand": ["x"]}, 'unknown field "spec.comand"'),
     "unknown nested field": (
         {"volumes": [{"name": "x", "emptyDir": {"foo": 1}}]},

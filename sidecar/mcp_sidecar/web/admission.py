@@ -1,6 +1,6 @@
 """The way of a request past limits and audit log, where a relay has any."""
 
-from mcp_sidecar.core import frames
+from mcp_sidecar.core import frames, record
 from mcp_sidecar.session.calls import Call, RefusedError
 from mcp_sidecar.session.guard import counted_for
 from mcp_sidecar.session.relay import Relay
@@ -28,7 +28,7 @@ class Admission:
             return
         peer, head = exchange.peer, exchange.head
         facts = {
-            "subject": subject,
+            "subject": record.text(subject),
             "client": peer,
             **({"session": session} if session else {}),
             **({"requestId": head.echo[0][1].decode("ascii")} if head.echo else {}),

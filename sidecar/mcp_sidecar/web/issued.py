@@ -3,6 +3,7 @@
 Imported only where tokens are JWTs.
 """
 
+import re
 from collections.abc import Callable, Mapping
 
 from mcp_relay_api import paths
@@ -16,6 +17,7 @@ from mcp_sidecar.web.verifier import NoKeysError, Verifier
 
 METADATA_PATH = b"/.well-known/oauth-protected-resource"
 _PATHS = (METADATA_PATH, METADATA_PATH + paths.MCP_PATH.encode())
+_NAME = re.compile(rb"[\w.:\[\]-]+", re.ASCII)
 _MISSING = b'Bearer realm="mcp"%b'
 _INVALID = b'Bearer realm="mcp", error="invalid_token", error_description="%b"%b'
 _NO_KEYS = b'{"error":"The keys of the token issuer are not known yet, try again later"}'
@@ -65,10 +67,14 @@ class IssuedEntrance:
 
     def _challenge(self, head: Head, problem: str) -> Reply:
         where = b""
-        if self._rules.resource or not self._foreign(head):
+        if self._rules.resource or self._repeatable(head):
             where = b', resource_metadata="%b"' % self._place(head)
         text = _INVALID % (problem.encode(), where) if problem else _MISSING % where
         return unauthorized([(b"www-authenticate", text)])
+
+    def _repeatable(self, head: Head) -> bool:
+        """Whether Host may stand in a header of the reply: where every name is allowed, it may be no name."""
+        return _NAME.fullmatch(head.headers.get(b"host", b"")) is not None and not self._foreign(head)
 
     def _resource(self, head: Head) -> bytes:
         """The URL by which clients know this server. Host was looked at before it is repeated."""

@@ -10,10 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
+from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.relay import Endpoint, Relay
+from mcp_operator.core import keys
 from mcp_relay_api import paths
+from mcp_sidecar.core.bucket import Limits
 from relaykit.client import Client, body
 from relaykit.issuer import ISSUER, RULES, Issuer, bad_tokens
-from relaykit.pod import ADMIN, Pod
+from relaykit.pod import ADMIN, ADMIN_TOKEN, Pod
 from relaykit.stateless import Caller
 from relaykit.waiting import eventually
 
@@ -106,6 +110,16 @@ async def test_the_metadata_says_without_a_token_whose_tokens_are_wanted(pod: Po
         assert refused.headers["www-authenticate"] == 'Bearer realm="mcp"'
 
 
+async def test_a_host_that_is_no_name_is_not_repeated_in_a_header(make_pod: Any) -> None:
+    pod = await make_pod(token=None, jwt=RULES, allowed_hosts=("*",))
+    async with httpx.AsyncClient(trust_env=False) as http:
+        for host, shown in (("tools.example:80", True), ('x", error="y', False), ("a b", False)):
+            reply = await http.post(pod.url, headers={"host": host})
+            assert reply.status_code == 401
+            assert ("resource_metadata" in reply.headers["www-authenticate"]) is shown
+            assert "error" not in reply.headers["www-authenticate"]
+
+
 async def test_a_resource_of_ones_own_stands_in_metadata_and_challenge(make_pod: Any, issuer: Issuer) -> None:
     resource = "https://tools.example/team/mcp"
     pod = await make_pod(token=None, jwt=replace(RULES, resource=resource))
@@ -130,6 +144,22 @@ async def test_a_session_of_another_subject_does_not_exist(
         assert told["data"].pop("server_uptime_seconds") <= wanted["data"].pop("server_uptime_seconds") + 5
         assert told == wanted
     assert await lets_in(alice)
+
+
+async def test_with_a_process_for_each_client_a_session_is_its_subjects_too(
+    make_pod: Any, issuer: Issuer
+) -> None:
+    pod = await make_pod(token=None, jwt=RULES, jwks=issuer.jwks(), session_mode="PerClient")
+    await pod.until("Connected")
+    async with Client(pod.url, issuer.token()) as alice, Client(pod.url, issuer.token("bob")) as bob:
+        await alice.connect()
+        await bob.connect()
+        own, bob.sid = bob.sid, alice.sid
+        assert (await bob.post(body("tools/list", 1))).status_code == 404
+        assert (await bob.delete()).status_code == 404
+        bob.sid = own
+        assert await lets_in(alice)
+        assert await lets_in(bob)
 
 
 async def test_who_is_not_listed_is_turned_away_whatever_the_path(make_pod: Any, issuer: Issuer) -> None:
@@ -268,6 +298,22 @@ async def test_without_keys_nobody_is_let_in_and_that_is_said(make_pod: Any, iss
     assert later.digest is not None
 
 
+async def test_what_the_operator_makes_of_an_issuers_keys_is_taken_under_its_name(
+    make_pod: Any, issuer: Issuer
+) -> None:
+    pod = await make_pod(token=None, jwt=RULES)
+    await pod.until("Connected")
+    found = keys.key_set(json.loads(issuer.jwks()))
+    async with Relay(Endpoint("127.0.0.1", ADMIN_TOKEN, pod.admin_port)) as relay:
+        await relay.bring_keys(found.document)
+        told = (await pod.status()).keys
+        assert told is not None
+        assert told.digest == found.digest
+        with pytest.raises(UnreachableError, match="HTTP 400"):
+            await relay.bring_keys(b"{}")
+    assert (await asked(pod, issuer.token())).status_code == 400, "no session yet, but let in"
+
+
 async def test_a_restarted_relay_knows_the_keys_that_it_had(pod: Pod, issuer: Issuer, alice: Client) -> None:
     before = (await pod.status()).keys
     await pod.stop_relay()
@@ -290,3 +336,32 @@ async def test_private_parts_of_keys_and_weak_keys_are_no_use(make_pod: Any, iss
     entry = {**issuer.jwk("first"), "use": "enc"}
     weak = {"kty": "RSA", "kid": "w", "n": "u" * 171, "e": "AQAB"}
     assert (await bring(pod, json.dumps({"keys": [entry, weak]}).encode())).status_code == 400
+
+
+async def test_limits_count_for_the_subject_in_all_its_sessions_and_without_any(
+    make_pod: Any, issuer: Issuer, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    limits = Limits(per_minute=1, burst=4)
+    pod: Pod = await make_pod(token=None, jwt=RULES, limits=limits, audit=True)
+    assert (await bring(pod, issuer.jwks())).status_code == 200
+    await pod.until("Connected")
+    async with (
+        Client(pod.url, issuer.token()) as one,
+        Client(pod.url, issuer.token()) as two,
+        Client(pod.url, issuer.token("bob")) as other,
+    ):
+        await one.connect()
+        await two.connect()
+        assert await lets_in(one)
+        assert await lets_in(two)
+        for client in (one, two):
+            assert await lets_in(client, 429)
+        caller = Caller(pod)
+        message = caller.message("tools/list")
+        bearer = {"authorization": f"Bearer {issuer.token()}"}
+        assert (await caller.post(message, **bearer)).status_code == 429
+        await other.connect()
+        assert await lets_in(other)
+    lines = [json.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert {line["outcome"] for line in lines if line["subject"].endswith("alice")} == {"ok", "limited"}
+    assert {line["outcome"] for line in lines if line["subject"].endswith("bob")} == {"ok"}

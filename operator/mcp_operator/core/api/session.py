@@ -115,8 +115,8 @@ class Session(Model):
     """Bytes that one message may have, in either direction; a longer one is refused or dropped, the session
     goes on. Default 16777216 (16 MiB), from 1024 to 268435456."""
     limits: CallLimits = CallLimits()
-    """Limits of each client: of a session, for requests without one of the address they come from. Opening a
-    session counts for the address. Default: none."""
+    """Limits of each client: with auth type JWT of a subject, else of a session, and for requests without
+    one of the address they come from; opening a session counts for the address. Default: none."""
     audit: Audit = Audit.NONE
     """Calls: the relay writes one JSON line to its log for each request of a client: time, who, session,
     method, tool, outcome, duration, sizes, ids, never arguments or results. Default None."""

@@ -154,15 +154,15 @@ class Auth(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             (
-                "!has(self.bearer) || self.type == 'Bearer'",
+                "!has(self.bearer) || (has(self.type) && self.type == 'Bearer')",
                 "spec.auth.bearer only works with type Bearer: set spec.auth.type to Bearer or remove bearer",
             ),
             (
-                "!has(self.jwt) || self.type == 'JWT'",
+                "!has(self.jwt) || (has(self.type) && self.type == 'JWT')",
                 "spec.auth.jwt only works with type JWT: set spec.auth.type to JWT or remove jwt",
             ),
             (
-                "has(self.jwt) || self.type != 'JWT'",
+                "has(self.jwt) || !(has(self.type) && self.type == 'JWT')",
                 "spec.auth.type JWT needs spec.auth.jwt with issuer and audiences: whose tokens, for whom",
             ),
         )

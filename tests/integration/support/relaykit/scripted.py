@@ -25,8 +25,10 @@ LISTED = [0]
 FAIL_LIST = [False]
 
 
-def send(message: Json) -> None:
-    write(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n")
+def send(*messages: Json) -> None:
+    """Send messages in one write: whoever reads them sees none without the others."""
+    lines = (json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")) for message in messages)
+    write("".join(f"{line}\n" for line in lines).encode())
 
 
 def write(data: bytes) -> None:
@@ -83,9 +85,12 @@ def tool_ask_and_go(rid: Any, args: Json, _meta: Json) -> None:
 
 
 def tool_withdraw(rid: Any, args: Json, _meta: Json) -> None:
-    send({"id": "w", "method": args["method"], "params": {}})
-    send({"method": "notifications/cancelled", "params": {"requestId": "w", "reason": "changed my mind"}})
-    send({"id": rid, "result": text("withdrawn")})
+    """Ask the client for something and take it back at once, before anybody can act upon it."""
+    send(
+        {"id": "w", "method": args["method"], "params": {}},
+        {"method": "notifications/cancelled", "params": {"requestId": "w", "reason": "changed my mind"}},
+        {"id": rid, "result": text("withdrawn")},
+    )
 
 
 def tool_sleep(rid: Any, args: Json, _meta: Json) -> None:
