@@ -22,6 +22,7 @@ from clusterkit.servers import (
 )
 
 CALM_SECONDS = 2  # 3, as docs/recovery.md says, but the age of a pod is known to the second
+NOTE = "example.test/n"
 RESTART = {"metadata": {"annotations": {"mcp-session.dev/restartedAt": "now"}}}
 
 
@@ -180,7 +181,7 @@ async def test_a_second_writer_causes_no_writes_of_the_status(servers: Servers) 
 
         async def write() -> None:
             for n in range(100):
-                note = {"metadata": {"annotations": {"example.test/n": str(n)}}}
+                note = {"metadata": {"annotations": {NOTE: str(n)}}}
                 await servers.kube.merge(k.MCPSERVERS, servers.namespace, server.name, note)
 
         writer = asyncio.ensure_future(write())
@@ -189,8 +190,10 @@ async def test_a_second_writer_causes_no_writes_of_the_status(servers: Servers) 
                 found = (seen.object or {}).get("status")
                 if not statuses or statuses[-1] != found:
                     statuses.append(found)
-                if condition(seen.object, "Ready").get("status") == "True" and writer.done():
+                written = (seen.object or {}).get("metadata", {}).get("annotations", {}).get(NOTE) == "99"
+                if condition(seen.object, "Ready").get("status") == "True" and written:
                     break
+        await writer
     assert len(statuses) < 10
     assert status(await server.get(), "session", "epoch") == 1
 
