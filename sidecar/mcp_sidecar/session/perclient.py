@@ -12,6 +12,7 @@ import logging
 import secrets
 import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 from mcp_sidecar import log
@@ -29,6 +30,8 @@ from mcp_sidecar.settings import EXPIRE, SHARED, Settings
 from mcp_sidecar.stdio.keeper import Keeper, KeeperError
 
 COMMONS = "commons"
+"""How the name of a process for clients without a session begins; those of sessions are hexadecimal."""
+COMMONS_RANDOM_BYTES = 4
 NAME_LENGTH = 16
 LAST_WORDS_SECONDS = 0.3
 STOP_AGAIN_SECONDS = 0.2
@@ -57,7 +60,7 @@ class Cell:
         """Whether somebody waits for it or listens to it."""
         shared = self.relay.shared
         listening = shared.clients.guests > 0 or (self.client is not None and self.client.in_use)
-        return self.starting or listening or len(shared.table) > 0
+        return self.starting or listening or len(shared.table) > 0 or len(self.relay.upstream.gate) > 0
 
     @property
     def last_used(self) -> float:
@@ -89,6 +92,7 @@ class PerClient(Relay):
     def __init__(self, settings: Settings) -> None:
         self._cells: dict[str, Cell] = {}
         self._by_sid: dict[str, Client] = {}
+        self._common = ""  # name of the process for clients without a session
         self._ending: set[asyncio.Task[None]] = set()
         super().__init__(settings)
         self._keeper = Keeper(settings.control_path)
@@ -99,17 +103,31 @@ class PerClient(Relay):
     def start(self) -> None:
         """Begin to connect, also to the processes that an earlier relay has left."""
         super().start()
-        for name in self._keeper.running():
+        names = self._keeper.running()
+        self._forget_all_but(names)
+        for name in names:
             self._make(name, found=True)
+            if name.startswith(COMMONS):
+                self._common = name
         sweeper = self._loop.create_task(self._sweep())
         sweeper.add_done_callback(self._task_ended)
         self._tasks.append(sweeper)
+
+    @property
+    def _states(self) -> Path:
+        return self.settings.state_dir / "processes"
+
+    def _forget_all_but(self, names: list[str]) -> None:
+        """Remove the state of processes that ended while there was no relay."""
+        for folder in self._states.glob("*"):
+            if folder.name not in names:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _make(self, name: str, *, found: bool = False) -> Cell:
         settings = dataclasses.replace(
             self.settings,
             socket_path=self._keeper.socket(name),
-            state_dir=self.settings.state_dir / "processes" / name,
+            state_dir=self._states / name,
             session_mode=SHARED,
             on_server_restart=EXPIRE,
             limits=Limits(),  # what holds for clients was asked for before
@@ -140,7 +158,9 @@ class PerClient(Relay):
 
     async def _watch(self, cell: Cell, *, found: bool) -> None:
         """Have the process started and see its end."""
-        while self._ending and len(self._cells) + len(self._ending) > self.settings.max_processes:
+        # One that is ended meanwhile waits for nothing: its own end waits for this.
+        limit = self.settings.max_processes
+        while not cell.ended and self._ending and len(self._cells) + len(self._ending) > limit:
             await asyncio.wait(set(self._ending), return_when=asyncio.FIRST_COMPLETED)
         if cell.ended:
             return
@@ -171,6 +191,8 @@ class PerClient(Relay):
         del self._cells[cell.name]
         if cell.client is not None:
             self._by_sid.pop(cell.client.sid, None)
+        if cell.relay.upstream.state not in (State.EXITED, State.REFUSED):
+            cell.relay.upstream.terminate()  # who waits for it is told; those two say more
         log.event("process_ended", process=cell.name, reason=reason)
         task = self._loop.create_task(self._stop(cell))
         self._ending.add(task)
@@ -237,10 +259,12 @@ class PerClient(Relay):
 
     def commons(self) -> Relay:
         """The relay for clients without a session; its process starts with the first of them."""
-        cell = self._cells.get(COMMONS)
+        cell = self._cells.get(self._common)
         if cell is None:
             self._make_room()
-            cell = self._make(COMMONS)
+            # Another name each time: the one before may still be ending.
+            self._common = COMMONS + secrets.token_hex(COMMONS_RANDOM_BYTES)
+            cell = self._make(self._common)
         cell.used = self._loop.time()
         return cell.relay
 

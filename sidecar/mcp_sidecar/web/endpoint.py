@@ -1,5 +1,6 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -277,11 +278,16 @@ class Endpoint:
         self._relay.finished(call)
 
     async def _initialize(self, exchange: Exchange, frame: frames.Frame) -> None:
+        """Open a session; a client that goes before it is open has no use for one, nor for a process."""
         try:
-            sid, body = await self._relay.initialize(frame, exchange.head.subject)
+            with replies.cancelled_when_gone(exchange):
+                sid, body = await self._relay.initialize(frame, exchange.head.subject)
         except RefusedError as refusal:
             replies.refuse(exchange, refusal, frame.raw_id)
             return
+        except asyncio.CancelledError:
+            admission.end(exchange, "cancelled")
+            raise
         admission.end(exchange, "ok", len(body))
         exchange.reply(Reply(200, body, [(b"mcp-session-id", sid.encode())]))
 
