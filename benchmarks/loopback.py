@@ -31,6 +31,8 @@ METHOD_NOT_FOUND = -32601
 HUGE = 32 << 20
 LIMIT = 300  # seconds for one target
 FLOOR, CEILING, OURS, JWT = "stdio", "constant", "relay", "relay, JWT"
+SDK_FLOOR, SDK_OURS = "stdio, SDK server", "relay, SDK server"
+NO_PEERS = (FLOOR, CEILING, OURS, JWT, SDK_FLOOR, SDK_OURS)
 Row = dict[str, float]
 MEMORY = (
     ("1 client", "mib_1", 36),
@@ -70,6 +72,26 @@ async def measure_floor(options: argparse.Namespace) -> Row:
     row["big_others_ms"] = await measure.longest_wait(echo, functools.partial(pipe.skim, "big", bytes=BIG))
     await pipe.close()
     return row
+
+
+async def measure_sdk(options: argparse.Namespace) -> tuple[Row, Row]:
+    """Calls/s of a server on the official SDK, alone and behind the relay: what a usual server loses."""
+    pipe = targets.Pipe(targets.SDK_SERVER)
+    await pipe.connect()
+    echo = functools.partial(pipe.call, "echo", text=TEXT)
+    alone: Row = {}
+    for count in (16, 64):
+        alone[f"c{count}"] = await measure.throughput([echo] * count, options.seconds)
+    await pipe.close()
+    bridge = targets.relay(targets.SDK_SERVER)
+    try:
+        await bridge.ready()
+        behind: Row = {}
+        for count in (16, 64):
+            behind[f"c{count}"] = (await many(bridge, count, options.seconds))[f"c{count}"]
+        return alone, behind
+    finally:
+        bridge.stop()
 
 
 async def big_result(bridge: targets.Bridge, client: McpClient, echo: measure.Call) -> Row:
@@ -184,13 +206,16 @@ def chosen(options: argparse.Namespace) -> dict[str, Callable[[], targets.Bridge
 
 async def run(options: argparse.Namespace) -> dict[str, Row]:
     bridges = chosen(options)
-    rows: dict[str, list[Row]] = {name: [] for name in [FLOOR, *bridges]}
+    rows: dict[str, list[Row]] = {name: [] for name in [FLOOR, *bridges, SDK_FLOOR, SDK_OURS]}
     for repetition in range(options.repetitions):
         rows[FLOOR].append(await measure_floor(options))
         for name, make in bridges.items():
             print(f"==> run {repetition + 1} of {options.repetitions}: {name}", file=sys.stderr, flush=True)
             async with asyncio.timeout(LIMIT):
                 rows[name].append(await measure_bridge(make(), options))
+        alone, behind = await measure_sdk(options)
+        rows[SDK_FLOOR].append(alone)
+        rows[SDK_OURS].append(behind)
     return {name: measure.medians(found) for name, found in rows.items()}
 
 
@@ -213,13 +238,20 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
             reached=ours["own_ms"] <= 50,
         ),
         measure.bar("start beyond the server's own", "≤ 0.4 s", f"{start:.2f} s", reached=start <= 0.4),
+        *(sdk_share(rows, count) for count in (16, 64)),
         *(issued(rows, count) for count in (1, 16, 64) if JWT in rows),
         *(best_peer(rows, count) for count in (16, 64) if peers(rows)),
     ]
 
 
 def peers(rows: dict[str, Row]) -> list[Row]:
-    return [row for name, row in rows.items() if name not in (FLOOR, CEILING, OURS, JWT)]
+    return [row for name, row in rows.items() if name not in NO_PEERS]
+
+
+def sdk_share(rows: dict[str, Row], count: int) -> list[str]:
+    share = 100 * rows[SDK_OURS][f"c{count}"] / rows[SDK_FLOOR][f"c{count}"]
+    what = f"calls/s of an SDK server at {count} clients, of what it gives alone"
+    return measure.bar(what, "≥ 95 %", f"{share:.0f} %", reached=share >= 95)
 
 
 def issued(rows: dict[str, Row], count: int) -> list[str]:

@@ -28,6 +28,7 @@ from clusterkit.leanmcp import Endpoint, McpClient
 ROOT = Path(__file__).resolve().parents[1]
 SERVERS = ROOT / "tests" / "e2e" / "servers"
 RAW_SERVER = [sys.executable, str(SERVERS / "raw.py")]
+SDK_SERVER = [sys.executable, str(SERVERS / "sdk.py")]
 TOKEN = "benchmark"  # noqa: S105 -- of a process on loopback that ends with the measurement
 PYTHON_PEERS = {"mcp-proxy": "mcp-proxy==0.13.0", "fastmcp": "fastmcp>=4,<5"}
 SUPERGATEWAY = "supergateway@4"
@@ -64,7 +65,10 @@ class Pipe:
         assert self.process.stdout
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
         self.reader = asyncio.create_task(self.read())
-        await self.request("initialize", {"protocolVersion": "2025-11-25"})
+        client = {"name": "benchmark", "version": "1"}
+        version = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+        await self.request("initialize", version)
+        self.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
 
     async def read(self) -> None:
         while line := await self.stdout.readline():
@@ -185,11 +189,11 @@ def constant() -> Bridge:
     return Bridge("constant", [sys.executable, str(SERVERS / "constant.py"), "--port", str(port)], port)
 
 
-def relay() -> Bridge:
+def relay(server: Sequence[str] = RAW_SERVER) -> Bridge:
     port = free_port()
     argv = [sys.executable, "-m", "mcp_sidecar", "local", "--port", str(port), "--token", TOKEN]
     argv += ["--max-message-bytes", str(64 << 20)]
-    return Bridge("relay", [*argv, "--", *RAW_SERVER], port, token=TOKEN)
+    return Bridge("relay", [*argv, "--", *server], port, token=TOKEN)
 
 
 def relay_jwt() -> Bridge:

@@ -95,19 +95,39 @@ class BigAnswer:
 
 
 def parse(data: bytes) -> Frame:
-    """Understand one frame of either side.
+    """Understand one frame of either side; those of clients have to have one reading, too: `readings.parse`.
 
     Raises:
         FrameError: not JSON, a batch, or no JSON-RPC 2.0 frame.
 
     """
     data = jsontext.one_line(data)
+    return understood(data, load(data))
+
+
+def load(data: bytes) -> dict[str, Any]:
+    """The object that a frame's text stands for.
+
+    Raises:
+        FrameError: not JSON, a batch, or no JSON-RPC 2.0 object.
+
+    """
     try:
         message = jsontext.loads(data)
     except jsontext.JsonError as error:
         raise FrameError(PARSE_ERROR, f"Parse error: {error}") from error
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise _no_frame(message)
+    return message
+
+
+def understood(data: bytes, message: dict[str, Any]) -> Frame:
+    """The frame of this text on one line, which stands for this object.
+
+    Raises:
+        FrameError: it is no JSON-RPC 2.0 frame.
+
+    """
     if "method" in message:
         return _call(data, message)
     if "id" in message and ("result" in message or "error" in message):

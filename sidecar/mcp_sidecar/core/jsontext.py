@@ -41,6 +41,8 @@ _BREAK_TEXT = {b"\r": b" ", b"\n": b" ", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80
 # outermost follows one of three marks; marks inside strings count too, which only makes the bound stricter.
 _COUNTED_BYTES = 1024 * 1024
 MAX_MARKS = 1_000_000
+# A value that can be parsed here must be parsed again elsewhere, with less of the interpreter's stack left.
+MAX_DEPTH = 512
 _PIECE_BYTES = 256 * 1024
 
 
@@ -64,9 +66,12 @@ def loads(data: bytes) -> Any:
             value, end = _SCAN(text, 0)
         except StopIteration:
             end = -1
-        return value if end == len(text) else _DECODER.decode(text)
+        value = value if end == len(text) else _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise JsonError(str(error)) from error
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and not within_depth(value, MAX_DEPTH):
+        raise JsonError(f"nested more than {MAX_DEPTH} deep")
+    return value
 
 
 def is_utf8(data: bytes | memoryview) -> bool:
@@ -80,6 +85,27 @@ def is_utf8(data: bytes | memoryview) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+class _RepeatedError(Exception):
+    """An object has a member twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise _RepeatedError
+
+
+_ONCE = json.JSONDecoder(object_pairs_hook=_once)
+
+
+def repeats(data: bytes) -> bool:
+    """Whether any object of a valid document has a member twice."""
+    try:
+        _ONCE.decode(data.decode())
+    except _RepeatedError:
+        return True
+    return False
 
 
 def within_depth(value: Any, depth: int) -> bool:
@@ -167,6 +193,22 @@ def keys(data: bytes, *path: str) -> list[str]:
     text = data.decode()
     start = span(text, *path)[0] if path else _skip(text, 0)
     return [key for key, _, _ in _members(text, start)]
+
+
+def outline(data: bytes, *path: str) -> list[list[str]]:
+    """The names of the members of the outermost object and of those on the path, as far as there are objects.
+
+    As they were written, repeated ones too.
+    """
+    text, found = data.decode(), []
+    position: int | None = _skip(text, 0)
+    for key in (*path, None):
+        if position is None or text[position] != "{":
+            break
+        members = list(_members(text, position))
+        found.append([name for name, _, _ in members])
+        position = next((start for name, start, _ in reversed(members) if name == key), None)
+    return found
 
 
 def items(data: bytes, *path: str) -> list[bytes]:

@@ -1,8 +1,7 @@
 """Which tools clients may see and call, and as what, where the resource names some.
 
-A call must mean the same to relay and server, else the one lets pass what the other does not see: a message
-whose members could be read in two ways (a name twice, or a name in another case, which some parsers take for
-the same) is refused.
+A call must mean the same to relay and server, else the one lets pass what the other does not see: `readings`
+sees to that.
 """
 
 import fnmatch
@@ -13,8 +12,6 @@ from typing import Any
 
 from mcp_sidecar.core import frames, jsontext
 from mcp_sidecar.core.overrides import Override, Overrides
-
-_WORDS = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "name"})
 
 
 class ToolFilter:
@@ -88,26 +85,6 @@ class ToolFilter:
             and not self._overrides.hides(tool["name"])
         ]
         return jsontext.replace(data, b"[" + b",".join(kept) + b"]", "result", "tools")
-
-
-def parse(data: bytes) -> frames.Frame:
-    """Understand one frame of a client, and only one that every parser understands alike.
-
-    Raises:
-        FrameError: it is none.
-
-    """
-    frame = frames.parse(data)
-    names = [jsontext.keys(frame.data)]
-    if frame.params:
-        names.append(jsontext.keys(frame.data, "params"))
-    for found in names:
-        folded = [name.casefold() for name in found]
-        odd = any(name not in _WORDS and word in _WORDS for name, word in zip(found, folded, strict=True))
-        if odd or len(set(folded)) < len(folded):
-            raw = frame.raw_id or frames.NULL
-            raise frames.FrameError(frames.INVALID_REQUEST, "Invalid request: ambiguous member names", raw)
-    return frame
 
 
 def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:

@@ -28,13 +28,14 @@ _PREFIX_BYTES = 8  # of an IPv6 address: what one site has
 class Visit:
     """One request from its admission to its end."""
 
-    __slots__ = ("_guard", "_held", "facts", "key", "started")
+    __slots__ = ("_guard", "_held", "_told", "facts", "key", "started")
 
     def __init__(
         self, guard: "Guard", key: str, started: float, facts: dict[str, Any], *, held: bool
     ) -> None:
         self._guard = guard
         self._held = held  # counts as open
+        self._told = False
         self.key = key
         """Whom its limits count for."""
         self.started = started
@@ -58,9 +59,11 @@ class Visit:
         self.ended(call.outcome, sum(map(len, call.answer or ())))
 
     def ended(self, outcome: str, response_bytes: int = 0, code: int | None = None) -> None:
-        """It was answered; `code` is that of a refusal."""
+        """It was answered; `code` is that of a refusal. Only the first time counts."""
         self.leave()
-        self._guard.ended(self, outcome, response_bytes, code)
+        if not self._told:
+            self._told = True
+            self._guard.ended(self, outcome, response_bytes, code)
 
 
 class Audit:

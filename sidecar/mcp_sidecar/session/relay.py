@@ -177,7 +177,7 @@ class Relay:
     def traced(self, frame: frames.Frame, headers: Mapping[bytes, bytes]) -> frames.Frame:
         """The request with the trace context of its HTTP headers, for the server."""
         data = tracing.carried(frame.data, frame.params, headers)
-        return frame if data is frame.data else self.shared.parse(data)
+        return frame if data is frame.data else frames.parse(data)
 
     def tell(self, client: Client, frame: frames.Frame) -> None:
         """Take a client's notification or its answer to a request of the server."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_sidecar.core import frames, handshake, toolfilter
+from mcp_sidecar.core import frames, handshake
 from mcp_sidecar.core.cancels import EarlyCancels
 from mcp_sidecar.core.interests import Interests
 from mcp_sidecar.core.modern import envelope
@@ -63,14 +63,11 @@ class Shared:
 
     tools: ToolFilter | None = None
     """Which tools clients may see and call, and as what; None: all as they are."""
-    parse: Callable[[bytes], frames.Frame] = frames.parse
-    """Understands the frames of clients."""
 
     def __post_init__(self) -> None:
         chosen = self.settings
         if chosen.tools_allow or chosen.tools_deny or chosen.tools_overrides:
             self.tools = ToolFilter(chosen.tools_allow, chosen.tools_deny, chosen.tools_overrides)
-            self.parse = toolfilter.parse
 
     def admitted(self, frame: frames.Frame) -> frames.Frame:
         """A client's request as the server may get it: a tool has the server's name in its text.

@@ -187,6 +187,8 @@ class Connection(asyncio.Protocol):
     def defect(self, error: BaseException | None) -> None:
         """A request met a defect of the relay: what its reply would have been nobody knows."""
         log.failure("request_failed", error)
+        if self._current is not None:
+            self._current.failed()
         self.abort()
 
     def finished(self) -> None:

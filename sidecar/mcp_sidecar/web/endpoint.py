@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mcp_relay_api import paths
-from mcp_sidecar.core import access, frames, revisions, tracing
+from mcp_sidecar.core import access, frames, readings, revisions, tracing
 from mcp_sidecar.core.httptext import Head, Reply
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.modern import envelope, errors
@@ -198,7 +198,7 @@ class Endpoint:
             self._stateless.post(exchange)
             return
         try:
-            frame = self._relay.shared.parse(exchange.body)
+            frame = readings.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))

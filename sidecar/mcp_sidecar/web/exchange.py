@@ -129,6 +129,12 @@ class Exchange:
         self._reply_size += size
         return True
 
+    def failed(self) -> None:
+        """It met a defect: it is not open any more, whatever was to become of it."""
+        if self.visit is not None:
+            self.visit.ended("failed")
+            self.visit = None
+
     def drop_reply(self) -> None:
         """The reply is with the client, or lost."""
         if self._reply_size:

@@ -7,7 +7,7 @@ and what is to be said comes on the stream. The session ends with the stream.
 import secrets
 from urllib.parse import parse_qs
 
-from mcp_sidecar.core import frames, tracing
+from mcp_sidecar.core import frames, readings, tracing
 from mcp_sidecar.core.httptext import Reply
 from mcp_sidecar.session.calls import Call, Outbox, Parts, RefusedError
 from mcp_sidecar.session.clients import Client
@@ -80,7 +80,7 @@ class SseEndpoint:
             exchange.reply(Reply(404, gone))
             return
         try:
-            frame = self._relay.shared.parse(exchange.body)
+            frame = readings.parse(exchange.body)
         except frames.FrameError as error:
             self._relay.metrics.count("mcp_relay_requests_refused", "invalid")
             exchange.reply(Reply(400, frames.error(error.raw_id, error.code, str(error))))
@@ -98,9 +98,9 @@ class SseEndpoint:
         except RefusedError as refusal:
             replies.refuse(exchange, refusal, frame.raw_id)
             return
-        visit, exchange.visit = exchange.visit, None
         if tracing.PARENT in exchange.head.headers:
             frame = self._relay.traced(frame, exchange.head.headers)
+        visit, exchange.visit = exchange.visit, None
         exchange.reply(_ACCEPTED)
         if stream.client is not None and stream.client.home.open:
             self._call(stream, stream.client, frame, visit)
@@ -109,6 +109,14 @@ class SseEndpoint:
 
     async def _later(self, stream: _Stream, frame: frames.Frame, visit: Visit | None) -> None:
         """Serve `initialize`, or what came before the server could be used."""
+        try:
+            await self._served(stream, frame, visit)
+        except BaseException:
+            if visit is not None:
+                visit.ended("failed")
+            raise
+
+    async def _served(self, stream: _Stream, frame: frames.Frame, visit: Visit | None) -> None:
         try:
             if frame.method == "initialize":
                 sid, body = await self._relay.initialize(frame, stream.subject)
@@ -145,6 +153,10 @@ class SseEndpoint:
         except RefusedError as refusal:
             _refuse(stream, frame, refusal, visit)
             return
+        except BaseException:  # a defect; in a task or not, nobody else knows of the visit
+            if visit is not None:
+                visit.ended("failed")
+            raise
         if visit is not None:
             visit.follow(call)
         call.outbox = _Channel(stream.outbox)

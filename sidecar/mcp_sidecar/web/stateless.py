@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mcp_sidecar.core import access, frames, tracing
+from mcp_sidecar.core import access, frames, readings, tracing
 from mcp_sidecar.core.httptext import Reply
 from mcp_sidecar.core.modern import envelope, errors, methods
 from mcp_sidecar.core.modern.envelope import Envelope
@@ -38,7 +38,7 @@ class StatelessEndpoint:
         """Serve one message."""
         version = exchange.head.headers.get(b"mcp-protocol-version", b"")
         try:
-            frame = self._relay.shared.parse(exchange.body)
+            frame = readings.parse(exchange.body)
         except frames.FrameError as error:
             self._count("invalid")
             reply = frames.error(error.raw_id, error.code, str(error))

@@ -135,3 +135,36 @@ async def test_without_limits_nobody_is_refused_and_nothing_is_kept(make_pod: An
     replies = await asyncio.gather(*(client.post(body("ping", n)) for n in range(300)))
     assert {reply.status_code for reply in replies} == {200}
     assert json.loads(replies[0].content)["result"] == {}
+
+
+@pytest.mark.parametrize("mode", ["answer", "stateless"])
+async def test_a_request_that_met_a_defect_holds_no_place(
+    make_pod: Any, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = await limited(make_pod, Limits(concurrent=1), mode)
+    caller = Caller(pod)
+
+    def defect(*_: Any) -> None:
+        raise ZeroDivisionError("never thought of")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mcp_sidecar.session.relay.Relay.traced", defect)
+        headers = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+        for _ in range(2):
+            with pytest.raises(httpx.RemoteProtocolError):
+                await caller.post(caller.message("tools/list"), **headers)
+    assert (await caller.post(caller.message("tools/list"))).status_code == 200
+
+
+async def test_a_frame_with_two_readings_is_refused_and_reaches_nobody(make_pod: Any) -> None:
+    pod = await make_pod()
+    client = await pod.connected()
+    before = (await client.text("stats"))["id"]
+    for text in (
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"},"ID":%d}' % (before + 1),
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","Method":"tools/call","ID":7,"params":{}}',
+    ):
+        reply = await client.post(text)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32600)
+        assert "ambiguous" in reply.json()["error"]["message"]
+    assert (await client.text("stats"))["id"] == before + 1

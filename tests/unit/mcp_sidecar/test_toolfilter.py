@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_sidecar.core import frames, jsontext, toolfilter
+from mcp_sidecar.core import frames, jsontext
 from mcp_sidecar.core.toolfilter import ToolFilter
 from mcp_sidecar.settings import SettingsError, _globs
 
@@ -76,32 +76,6 @@ def test_an_answer_without_a_list_stays_as_it_is(result: bytes) -> None:
 def test_an_empty_list_stays_empty() -> None:
     answer = b'{"jsonrpc":"2.0","id":7,"result":{"tools":[ ]}}'
     assert json.loads(ToolFilter(("a",), ()).answer(answer))["result"]["tools"] == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no","name":"ok"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok","Name":"no"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\\u0061me":"no","name":"ok"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name":"no"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"no"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","Params":{"name":"no"},"params":{"name":"ok"}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no"},"params":{"name":"ok"}}',
-        b'{"jsonrpc":"2.0","method":"notifications/progress","METHOD":"tools/call","ID":1}',
-        b'{"jsonrpc":"2.0","id":1,"result":{},"Method":"tools/call"}',
-    ],
-)
-def test_what_another_parser_could_read_as_another_call_is_refused(text: bytes) -> None:
-    assert frames.parse(text)
-    with pytest.raises(frames.FrameError, match="ambiguous"):
-        toolfilter.parse(text)
-
-
-def test_arguments_may_have_any_names() -> None:
-    text = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":1,"X":2}}}'
-    assert toolfilter.parse(text).params["arguments"] == {"x": 1, "X": 2}
-    assert toolfilter.parse(b'{"jsonrpc":"2.0","id":"z","method":"ping"}').raw_id == b'"z"'
 
 
 def test_members_and_items_are_found_as_they_were_written() -> None:
