@@ -12,17 +12,18 @@ import logging
 import secrets
 import shutil
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import control, document, frames
+from mcp_sidecar.core import capacity, control, document, frames
 from mcp_sidecar.core.bucket import Limits
 from mcp_sidecar.core.document import Problem
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.sessionid import RANDOM_BYTES
 from mcp_sidecar.session.calls import RefusedError
-from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.clients import RETRY_AFTER_SECONDS, Client
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.relay import IDLE_CHECK_SECONDS, READY_SECONDS, Relay
 from mcp_sidecar.session.upstream import Upstream
@@ -37,19 +38,22 @@ LAST_WORDS_SECONDS = 0.3
 STOP_AGAIN_SECONDS = 0.2
 STEADY_SECONDS = 60.0
 """As the launcher's `--steady`."""
-RETRY_AFTER_SECONDS = 1
 _UNAVAILABLE = 503
 
 
 class Cell:
-    """One process, and who it is for; `client` is None before its session is found, and for the commons."""
+    """One process, and who it is for; `client` is None before its session is found, and for the commons.
 
-    __slots__ = ("client", "ended", "name", "relay", "starting", "used", "watch")
+    `subject` is empty for the commons, and as long as nobody came back to a process of an earlier relay.
+    """
+
+    __slots__ = ("client", "ended", "name", "relay", "starting", "subject", "used", "watch")
 
     def __init__(self, name: str, relay: Relay, now: float) -> None:
         self.name = name
         self.relay = relay
         self.client: Client | None = None
+        self.subject = ""
         self.used = now
         self.starting = False
         self.ended = False
@@ -58,9 +62,20 @@ class Cell:
     @property
     def in_use(self) -> bool:
         """Whether somebody waits for it or listens to it."""
+        return self.working or self.listening
+
+    @property
+    def working(self) -> bool:
+        """Whether somebody waits for it, or somebody without a session listens to it."""
         shared = self.relay.shared
-        listening = shared.clients.guests > 0 or (self.client is not None and self.client.in_use)
-        return self.starting or listening or len(shared.table) > 0 or len(self.relay.upstream.gate) > 0
+        called = self.client is not None and bool(self.client.calls)
+        waited_for = self.starting or called or len(self.relay.upstream.gate) > 0
+        return waited_for or shared.clients.guests > 0 or len(shared.table) > 0
+
+    @property
+    def listening(self) -> bool:
+        """Whether its session has an open stream."""
+        return self.client is not None and self.client.stream is not None
 
     @property
     def last_used(self) -> float:
@@ -209,17 +224,29 @@ class PerClient(Relay):
             await asyncio.wait([cell.watch], timeout=STOP_AGAIN_SECONDS)
         shutil.rmtree(cell.relay.settings.state_dir, ignore_errors=True)
 
-    def _make_room(self) -> None:
+    def _make_room(self, newcomer: str) -> None:
         """Raises RefusedError when all processes are in use."""
         if len(self._cells) < self.settings.max_processes:
             return
-        idle = [cell for cell in self._cells.values() if not cell.in_use]
-        if not idle:
+        held = Counter(cell.subject or newcomer for cell in self._cells.values())
+
+        def turn(cell: Cell) -> capacity.Rank | None:
+            return capacity.rank(
+                cell.subject or newcomer,  # what nobody has alone goes as if it were his own
+                newcomer,
+                held,
+                working=cell.working,
+                listening=cell.listening,
+                last_used=cell.last_used,
+            )
+
+        found = [(rank, cell) for cell in self._cells.values() if (rank := turn(cell)) is not None]
+        if not found:
             limit = self.settings.max_processes
             text = f"All {limit} processes of this server are in use; try again later"
             data = {"reason": "capacity", "max_processes": limit}
             raise RefusedError(frames.SERVER_ERROR, text, data, _UNAVAILABLE, RETRY_AFTER_SECONDS)
-        self._finish_client(min(idle, key=lambda cell: cell.last_used), "capacity")
+        self._finish_client(min(found, key=lambda one: one[0])[1], "capacity")
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Start a process for a new session, and answer `initialize` as it does.
@@ -229,10 +256,10 @@ class PerClient(Relay):
 
         """
         await self.upstream.gate.ready(READY_SECONDS)
-        self._make_room()
+        self._make_room(subject)
         random = secrets.token_bytes(RANDOM_BYTES)
         cell = self._make(_name(random))
-        cell.starting = True
+        cell.starting, cell.subject = True, subject
         try:
             await cell.relay.upstream.gate.ready(READY_SECONDS)
             sid, body = cell.relay.admit(frame, subject, random)
@@ -246,6 +273,7 @@ class PerClient(Relay):
     def _enter(self, cell: Cell, client: Client | None) -> Client | None:
         if client is not None:
             cell.client = self._by_sid[client.sid] = client
+            cell.subject = client.subject
         return client
 
     def find(self, sid: str, subject: str) -> Client | None:
@@ -261,7 +289,9 @@ class PerClient(Relay):
         """The relay for clients without a session; its process starts with the first of them."""
         cell = self._cells.get(self._common)
         if cell is None:
-            self._make_room()
+            # Where tokens tell clients apart it is for somebody else than any; else all are the same one.
+            apart = self.settings.jwt is not None
+            self._make_room("" if apart else next((one.subject for one in self._cells.values()), ""))
             # Another name each time: the one before may still be ending.
             self._common = COMMONS + secrets.token_hex(COMMONS_RANDOM_BYTES)
             cell = self._make(self._common)

@@ -184,7 +184,7 @@ class Endpoint:
         try:
             client = self._relay.find(sid.decode("latin-1"), head.subject)
         except RefusedError as refusal:
-            exchange.reply(Reply(refusal.status, refusal.body(raw_id)))
+            replies.refuse(exchange, refusal, raw_id)
             return None
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
