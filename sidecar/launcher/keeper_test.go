@@ -219,7 +219,7 @@ func TestAFirstProcessThatRanForLongIsStartedAgainBesideTheOthers(t *testing.T) 
 }
 
 func TestALauncherWhoseOnlyProcessEndedAndWasStartedAgainStillSeesTheEndOfEveryOne(t *testing.T) {
-	run := keeping(t, "1", sh(`echo x >> "$KEEPER_DIR/starts"; echo $$ > "$KEEPER_DIR/pid"; exec cat`), "--steady", "1ms")
+	run := keeping(t, "1", sh(`echo $$ > "$KEEPER_DIR/pid"; echo x >> "$KEEPER_DIR/starts"; exec cat`), "--steady", "1ms")
 	for starts := 1; starts <= 3; starts++ {
 		eventually(t, "the first process does not run", func() bool {
 			lines, err := os.ReadFile(filepath.Join(controlDir(run), "starts"))
