@@ -75,8 +75,9 @@ type keeper struct {
 // keep is "run" with --control: it returns the exit code of the first process.
 func keep(opts options) int {
 	k := &keeper{opts: opts, requests: make(chan asked), ended: make(chan ended), others: map[string]*kept{}}
-	signals := make(chan os.Signal, 16)
+	signals, news := make(chan os.Signal, 16), make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT)
+	signal.Notify(news, syscall.SIGCHLD) // before the first child: the end of none goes unheard
 	becomeSubreaper()
 	if opts.parent != 0 {
 		followParent(opts.parent)
@@ -89,7 +90,7 @@ func keep(opts options) int {
 		logf("%v", err)
 		return exitLauncherFailed
 	}
-	go k.collect()
+	go k.collect(news)
 	go k.serve(listener)
 	for k.first != nil || len(k.others) > 0 {
 		select {
@@ -126,15 +127,17 @@ func (k *keeper) start(id, socket, terminationLog string) (*kept, error) {
 	return &kept{pid: pid, id: id, socket: socket}, nil
 }
 
-// collect waits for children. While the keeper runs there is one.
-func (k *keeper) collect() {
+// collect waits for children as long as the keeper runs. Between the end of the last one and the next start there is none:
+// news tells of the end of a child. It holds one that was not taken, and that may be an old one.
+func (k *keeper) collect(news <-chan os.Signal) {
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, 0, nil)
-		if err == nil {
+		switch pid, err := syscall.Wait4(-1, &ws, 0, nil); err {
+		case nil:
 			k.ended <- ended{pid, ws}
-		} else if err != syscall.EINTR {
-			return // ECHILD
+		case syscall.EINTR:
+		default: // ECHILD
+			<-news
 		}
 	}
 }

@@ -218,6 +218,32 @@ func TestAFirstProcessThatRanForLongIsStartedAgainBesideTheOthers(t *testing.T) 
 	serves(run, "a")
 }
 
+func TestALauncherWhoseOnlyProcessEndedAndWasStartedAgainStillSeesTheEndOfEveryOne(t *testing.T) {
+	run := keeping(t, "1", sh(`echo x >> "$KEEPER_DIR/starts"; echo $$ > "$KEEPER_DIR/pid"; exec cat`), "--steady", "1ms")
+	for starts := 1; starts <= 3; starts++ {
+		eventually(t, "the first process does not run", func() bool {
+			lines, err := os.ReadFile(filepath.Join(controlDir(run), "starts"))
+			return err == nil && strings.Count(string(lines), "x") == starts && run.tryConnect() != nil
+		})
+		if starts == 3 {
+			break
+		}
+		if err := syscall.Kill(number(filepath.Join(controlDir(run), "pid")), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"a", "b"} {
+		start := ask(run, "start", id)
+		start.expect("started")
+		serves(run, id)
+		ask(run, "stop", id).expect("ended")
+		start.expect("ended")
+	}
+	run.signal(syscall.SIGTERM)
+	run.wait()
+	run.nothingLeft()
+}
+
 func TestALauncherOfOneProcessThatIsKilledLeavesNothing(t *testing.T) {
 	run := keeping(t, "2", sh("(sleep 100 & setsid sleep 100 & sleep 100) & exec cat"))
 	one := ask(run, "start", "a")

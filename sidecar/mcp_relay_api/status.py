@@ -126,6 +126,10 @@ class KeysInfo(_Model):
     """SHA-256 of the set in use, hexadecimal; None: it has none, and nobody is let in."""
     unknown: Count = 0
     """Grows when tokens name a key that is not in the set; not with each of them."""
+    usable: Count | None = None
+    """How many keys of the set can verify signatures; 0: nobody is let in. None: older relays do not say."""
+    source: Annotated[str, _SHORT] = ""
+    """The `source` of the set as the operator brought it; empty: it had none."""
 
 
 class RelayStatus(_Model):

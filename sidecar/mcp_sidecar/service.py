@@ -84,7 +84,7 @@ def _keyring(relay: Relay) -> "Keyring":
     keyring, board = Keyring(), relay.shared.board
 
     def show() -> None:
-        board.update(keys=Keys(keyring.digest, keyring.unknown))
+        board.update(keys=Keys(keyring.digest, keyring.unknown, keyring.usable, keyring.source))
 
     keyring.on_change = show
     show()

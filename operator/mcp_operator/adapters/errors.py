@@ -41,11 +41,19 @@ class RefusedChildError(KubeError):
 
 
 class UnreachableError(Exception):
-    """The relay did not answer, or refused to. `silent`: it took the request, or nothing did, in silence."""
+    """The relay did not answer, or refused to.
 
-    def __init__(self, message: str, *, silent: bool = False) -> None:
+    `silent`: it took the request, or nothing did, in silence; `status`: that of its answer, 0 without one.
+    """
+
+    def __init__(self, message: str, *, silent: bool = False, status: int = 0) -> None:
         super().__init__(message)
         self.silent = silent
+        self.status = status
+
+
+class KeysRefusedError(UnreachableError):
+    """The relay does not take a set of keys: the same one will be refused again."""
 
 
 class UnreadableError(Exception):

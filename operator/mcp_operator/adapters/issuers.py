@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from mcp_operator.adapters import outage
 from mcp_operator.adapters.errors import IssuerError
 
 FETCH_SECONDS: Final = 10.0
@@ -44,7 +45,7 @@ class Issuers:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._content(url)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise IssuerError(f"it does not answer: {str(error) or type(error).__name__}") from error
+            raise IssuerError(f"it does not answer: {outage.words(error)}") from error
         try:
             found = json.loads(content)
         except (ValueError, RecursionError) as error:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import aiohttp
 from multidict import CIMultiDictProxy
 
+from mcp_operator.adapters import outage
 from mcp_operator.adapters.errors import RegistryError
 from mcp_operator.core.oci import challenge, image
 from mcp_operator.core.oci.challenge import Challenge
@@ -84,8 +85,8 @@ class Registries:
             except DocumentError as error:
                 raise RegistryError(str(error)) from error
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                text = str(error) or type(error).__name__
-                raise RegistryError(f"{reference.host} does not answer: {text}", passing=True) from error
+                text = f"{reference.host} does not answer: {outage.words(error)}"
+                raise RegistryError(text, passing=True) from error
         assert refusal is not None  # noqa: S101 - the loop ends early, or with one
         raise refusal
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 import aiohttp
 import pydantic
 
-from mcp_operator.adapters.errors import UnreachableError, UnreadableError
+from mcp_operator.adapters.errors import KeysRefusedError, UnreachableError, UnreadableError
 from mcp_relay_api import paths
 from mcp_relay_api.status import RelayStatus
 
@@ -18,6 +18,7 @@ ANSWER_SECONDS: Final = 5.0
 OVERDUE_SECONDS: Final = 0.3
 ALIVE_SECONDS: Final = 0.2
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
+_SET_REFUSED: Final = frozenset({400, 413})
 
 # A node or network that vanishes says nothing; the kernel asks instead, so that a poll ends within 5 s.
 _KEEPALIVE: Final = (
@@ -116,11 +117,17 @@ class Relay:
         """Have the relay verify clients' tokens with the keys of this JWK Set.
 
         Raises:
-            UnreachableError: no answer, or a refusal.
+            KeysRefusedError: this set is not taken.
+            UnreachableError: no answer, or another refusal.
 
         """
         async with _session(keep=False) as session:
-            await self._send(session, "POST", paths.KEYS_PATH, ANSWER_SECONDS, {}, content=document)
+            try:
+                await self._send(session, "POST", paths.KEYS_PATH, ANSWER_SECONDS, {}, content=document)
+            except UnreachableError as error:
+                if error.status not in _SET_REFUSED:
+                    raise
+                raise KeysRefusedError(str(error), status=error.status) from error
 
     async def _send(
         self,
@@ -149,7 +156,7 @@ class Relay:
                 allow_redirects=False,
             ) as answer:
                 if not 200 <= answer.status < 300:
-                    raise UnreachableError(f"HTTP {answer.status}")
+                    raise UnreachableError(f"HTTP {answer.status}", status=answer.status)
                 return await _content(answer)
         except TimeoutError as error:
             seconds = min(limit, silence)

@@ -160,7 +160,11 @@ class KeysView:
     digest: str | None = None
     """Of the set that relays are to have; None: none was fetched yet."""
     problem: str = ""
-    """Why it could not be fetched the last time, with field and cure."""
+    """Why it could not be fetched the last time, or has no keys, with field and cure."""
+    source: str = ""
+    """By which relays tell the place where their keys come from."""
+    refusal: str = ""
+    """Why the server's relay did not take the set."""
 
 
 @dataclass(frozen=True)

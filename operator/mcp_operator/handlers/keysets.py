@@ -8,7 +8,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from mcp_operator.adapters.errors import IssuerError, KubeError
 from mcp_operator.adapters.issuers import Issuers
@@ -36,6 +36,8 @@ class _Source:
 
     issuer: str
     jwks_uri: str | None
+    confirmed: float
+    """When the issuer said last what its keys are, by the event loop's clock; at first when it was named."""
     users: set[Key] = field(default_factory=set)
     found: KeySet | None = None
     problem: str = ""
@@ -45,9 +47,11 @@ class _Source:
 
     @property
     def field(self) -> str:
-        if self.jwks_uri is not None:
-            return f"spec.auth.jwt.jwksURI: {self.jwks_uri}"
-        return f"spec.auth.jwt.issuer: {self.issuer}"
+        return keys.named(self.issuer, self.jwks_uri)
+
+    @property
+    def mark(self) -> str:
+        return keys.mark(self.issuer, self.jwks_uri)
 
 
 class KeySets:
@@ -60,16 +64,20 @@ class KeySets:
         wake: Callable[[Key], None],
         refresh: float = REFRESH_SECONDS,
         cooldown: float = COOLDOWN_SECONDS,
+        max_age: float = keys.MAX_AGE_SECONDS,
     ) -> None:
         self._kube = kube
         self._issuers = issuers
         self._wake = wake
         self._refresh = refresh
         self._cooldown = cooldown
+        self._max_age = max_age
         self._sources: dict[tuple[str, str | None], _Source] = {}
         self._by_key: dict[Key, _Source] = {}
         # What the relay of a server said last of tokens with unknown keys: its instance, and how many.
         self._unknown: dict[Key, tuple[str, int]] = {}
+        # Why the relay of a server did not take a set: the set, and its words.
+        self._refusals: dict[Key, tuple[bytes, str]] = {}
 
     def view(self, key: Key, jwt: Jwt | None, told: RelayStatus | None) -> KeysView | None:
         """What is known now; begins to ask for what is not. None: no issuer is named."""
@@ -79,16 +87,30 @@ class KeySets:
         source = self._source(key, jwt)
         if self._missed(key, told):
             source.asked.set()
-        return KeysView(source.found.digest if source.found else None, source.problem)
+        digest = source.found.digest if source.found else None
+        return KeysView(digest, source.problem, source.mark, self._refusal(key))
 
     def document(self, key: Key) -> bytes | None:
-        """The set that the relay of this server is to have."""
+        """The set for the relay of this server, if it is to have another: no key until some are known."""
         source = self._by_key.get(key)
-        return source.found.document if source is not None and source.found is not None else None
+        return None if source is None else (source.found or keys.empty(source.mark)).document
+
+    def brought(self, key: Key, document: bytes, refusal: str) -> None:
+        """The relay took a set, or refused it for a reason."""
+        if not refusal:
+            self._refusals.pop(key, None)
+        elif self._refusals.get(key) != (document, refusal):
+            self._refusals[key] = document, refusal
+            self._wake(key)
+
+    def _refusal(self, key: Key) -> str:
+        document, words = self._refusals.get(key, (None, ""))
+        return words if document == self.document(key) else ""
 
     def forget(self, key: Key) -> None:
         """The server has no issuer any more; what nobody uses is not followed."""
         self._unknown.pop(key, None)
+        self._refusals.pop(key, None)
         source = self._by_key.pop(key, None)
         if source is None:
             return
@@ -113,7 +135,7 @@ class KeySets:
         self.forget(key)
         source = self._sources.get(place)
         if source is None:
-            source = self._sources[place] = _Source(*place)
+            source = self._sources[place] = _Source(*place, self._now())
             source.task = tasks.start(
                 f"the keys of {jwt.issuer}", self._follow(source), lambda: self._died(source)
             )
@@ -151,30 +173,52 @@ class KeySets:
             if before != (source.found, source.problem):
                 for key in source.users:
                     self._wake(key)
-            pause = self._refresh
-            if source.problem:
-                pause = min(FIRST_SECONDS * 2.0 ** min(source.failures - 1, 10), self._refresh)
+            pause = self._pause(source)
             calm = min(self._cooldown, pause)
             await asyncio.sleep(calm)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(source.asked.wait(), pause - calm)
             source.asked.clear()
 
+    def _pause(self, source: _Source) -> float:
+        if not source.problem:
+            return self._refresh
+        pause = min(FIRST_SECONDS * 2.0 ** min(source.failures - 1, 10), self._refresh)
+        rest = source.confirmed + self._max_age - self._now()
+        return min(pause, rest) if rest > 0 else pause
+
     async def _fetch(self, source: _Source) -> None:
         try:
-            source.found, source.problem, source.failures = await self._keys(source), "", 0
+            found = keys.key_set(await self._document(source), source.mark)
         except (IssuerError, KeySetError, KubeError) as error:
             source.failures += 1
-            rest = "; the keys that it sent before are used" if source.found is not None else ""
+            rest = self._outlive(source)
             source.problem = f"{source.field}: the keys cannot be fetched: {error}{rest}"
+            return
+        source.found, source.confirmed = found, self._now()
+        source.failures = source.failures + 1 if found.problem else 0
+        source.problem = f"{source.field}: {found.problem}: nobody is let in" if found.problem else ""
 
-    async def _keys(self, source: _Source) -> KeySet:
+    def _outlive(self, source: _Source) -> str:
+        """What becomes of keys whose issuer cannot be asked; they have an end: some may be taken back."""
+        if self._now() - source.confirmed >= self._max_age:
+            source.found = keys.empty(source.mark)
+            return f"; that is so for {self._max_age / 60:g} minutes: keys from before are used no more"
+        if source.found is None or source.found.problem:
+            return ""
+        return "; the keys that it sent before are used"
+
+    async def _document(self, source: _Source) -> dict[str, Any]:
         if source.jwks_uri is not None:
-            return keys.key_set(await self._issuers.document(source.jwks_uri))
+            return await self._issuers.document(source.jwks_uri)
         if await self._is_cluster(source.issuer):
-            return keys.key_set(await self._kube.document(_CLUSTER_KEYS))
+            return await self._kube.document(_CLUSTER_KEYS)
         place = keys.location(await self._configuration(source.issuer), source.issuer)
-        return keys.key_set(await self._issuers.document(place))
+        return await self._issuers.document(place)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
 
     async def _is_cluster(self, issuer: str) -> bool:
         """Whether it is the issuer of this cluster's service account tokens.

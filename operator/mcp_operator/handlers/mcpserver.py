@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from mcp_operator.adapters.errors import NotFoundError
+from mcp_operator.adapters.errors import KeysRefusedError, NotFoundError
 from mcp_operator.adapters.kinds import SERVERS
 from mcp_operator.adapters.kube import Kube
 from mcp_operator.adapters.relay import Endpoint
@@ -31,6 +31,7 @@ from mcp_relay_api import paths
 logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 KEYS_AGAIN = timedelta(seconds=2)
+KEYS_REFUSED_AGAIN = timedelta(seconds=30)
 
 
 class Reconciler:
@@ -86,9 +87,17 @@ class Reconciler:
     async def _bring_keys(self, key: Key, scene: Scene) -> datetime | None:
         """Give the relay the issuer's keys if it has others; returns when to try again."""
         document = self._key_sets.document(key)
-        if document is None or not keys.outdated(scene.seen) or await self._relays.bring_keys(key, document):
+        if document is None or not keys.outdated(scene.seen):
             return None
-        return self._clock() + KEYS_AGAIN
+        try:
+            taken = await self._relays.bring_keys(key, document)
+        except KeysRefusedError as error:
+            self._key_sets.brought(key, document, str(error))
+            return self._clock() + KEYS_REFUSED_AGAIN
+        if not taken:
+            return self._clock() + KEYS_AGAIN
+        self._key_sets.brought(key, document, "")
+        return None
 
     def _forget(self, key: Key) -> None:
         self._relays.leave(key)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mcp_operator.adapters.errors import UnreachableError, UnreadableError
+from mcp_operator.adapters.errors import KeysRefusedError, UnreachableError, UnreadableError
 from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core.naming import Key
 from mcp_operator.core.observation import RelayView
@@ -83,14 +83,21 @@ class RelayWatches:
             logger.info("%s/%s: the relay did not take the order to reconnect: %s", *key, error)
 
     async def bring_keys(self, key: Key, document: bytes) -> bool:
-        """Give the relay the keys of its clients' token issuer; False when it did not take them."""
+        """Give the relay the keys of its clients' token issuer; False when it cannot be reached.
+
+        Raises:
+            KeysRefusedError: it does not take them.
+
+        """
         watch = self._watches.get(key)
         if watch is None:
             return False
         try:
             await watch.relay.bring_keys(document)
+        except KeysRefusedError:
+            raise
         except UnreachableError as error:
-            logger.info("%s/%s: the relay did not take the issuer's keys: %s", *key, error)
+            logger.info("%s/%s: the issuer's keys cannot be brought to the relay: %s", *key, error)
             return False
         return True
 

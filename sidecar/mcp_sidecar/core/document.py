@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mcp_sidecar.core import jsontext
@@ -67,6 +67,8 @@ class Keys:
 
     digest: str | None = None
     unknown: int = 0
+    usable: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def render(
         "toolCount": facts.tools and facts.tools.count,
         "toolsDigest": facts.tools and facts.tools.digest,
         "tools": facts.tools.shown if facts.tools else (),
-        "keys": facts.keys and {"digest": facts.keys.digest, "unknown": facts.keys.unknown},
+        "keys": facts.keys and asdict(facts.keys),
     }
     return jsontext.dumps(clean(document))
 

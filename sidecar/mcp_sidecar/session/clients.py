@@ -3,12 +3,12 @@
 import asyncio
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import frames, jsontext, methods, revisions
+from mcp_sidecar.core import capacity, frames, jsontext, methods, revisions
 from mcp_sidecar.core.interests import Interests
 from mcp_sidecar.core.sessionid import RANDOM_BYTES, Signer, Ticket, process_mark
 from mcp_sidecar.session.calls import Outbox, RefusedError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mcp_sidecar.session.relay import Relay
 
 MAX_CALLS = 1000
+RETRY_AFTER_SECONDS = 1
 _RECENT = 256
 _MAX_DECLARED_BYTES = 4096
 
@@ -122,6 +123,7 @@ class Clients:
         self._by_sid: dict[str, Client] = {}
         self._by_key: dict[str, Client] = {}
         self._guests: dict[str, Client] = {}
+        self._held: Counter[str] = Counter()
         self._loop = asyncio.get_running_loop()
         self.on_change: Callable[[], None] = lambda: None
         self.on_end: Callable[[Client, str], None] = lambda _client, _reason: None
@@ -207,19 +209,30 @@ class Clients:
 
     def _enter(self, client: Client) -> Client:
         if len(self._by_sid) >= self._limit:
-            self._make_room()
+            self._make_room(client.subject)
         self._by_sid[client.sid] = client
+        self._held[client.subject] += 1
         self._by_key[client.key] = client
         self.on_change()
         return client
 
-    def _make_room(self) -> None:
-        idle = [client for client in self._by_sid.values() if not client.in_use]
-        if not idle:
+    def _make_room(self, newcomer: str) -> None:
+        def turn(client: Client) -> capacity.Rank | None:
+            return capacity.rank(
+                client.subject,
+                newcomer,
+                self._held,
+                working=bool(client.calls),
+                listening=client.stream is not None,
+                last_used=client.last_used,
+            )
+
+        found = [(rank, client) for client in self._by_sid.values() if (rank := turn(client)) is not None]
+        if not found:
             text = f"All {self._limit} client sessions of this server are in use; try again later"
             data = {"reason": "capacity", "max_clients": self._limit}
-            raise RefusedError(frames.SERVER_ERROR, text, data, 503)
-        self.end(min(idle, key=lambda client: client.last_used), "capacity")
+            raise RefusedError(frames.SERVER_ERROR, text, data, 503, RETRY_AFTER_SECONDS)
+        self.end(min(found, key=lambda one: one[0])[1], "capacity")
 
     def end(self, client: Client, reason: str) -> None:
         """End a session for good."""
@@ -228,6 +241,9 @@ class Clients:
         client.ended = True
         self._by_sid.pop(client.sid, None)
         self._by_key.pop(client.key, None)
+        self._held[client.subject] -= 1
+        if not self._held[client.subject]:
+            del self._held[client.subject]
         self._store.end_session(client.key)
         self.on_end(client, reason)
         if client.stream is not None:

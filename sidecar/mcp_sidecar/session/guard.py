@@ -6,7 +6,7 @@ import math
 import socket
 import sys
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -120,7 +120,7 @@ class Guard:
         self._metrics = metrics
         self._clock = clock
         self._spread: OrderedDict[str, float] = OrderedDict()
-        self._open: defaultdict[str, int] = defaultdict(int)
+        self._open: dict[str, int] = {}
 
     def enter(
         self, frame: frames.Frame, key: str, facts: Mapping[str, Any], headers: Mapping[bytes, bytes]
@@ -139,7 +139,8 @@ class Guard:
         """
         held = frame.method != methods.LISTEN  # a subscription is a stream, no work of the server
         visit = Visit(self, key, self._clock(), self._facts(frame, facts, headers), held=held)
-        self._open[key] += held
+        if held:
+            self._open[key] = self._open.get(key, 0) + 1
         try:
             self._check(key, visit.started)
         except RefusedError as refusal:
@@ -163,7 +164,7 @@ class Guard:
 
     def _check(self, key: str, now: float) -> None:
         limits = self._limits
-        if limits.concurrent and self._open[key] > limits.concurrent:
+        if limits.concurrent and self._open.get(key, 0) > limits.concurrent:
             text = f"Too many calls at once: this client may have {limits.concurrent}; wait for their answers"
             raise self._over("concurrency", text, CONCURRENT_RETRY_SECONDS)
         if not limits.per_minute:

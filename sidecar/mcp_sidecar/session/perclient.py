@@ -12,16 +12,18 @@ import logging
 import secrets
 import shutil
 import time
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from mcp_sidecar import log
-from mcp_sidecar.core import control, document, frames
+from mcp_sidecar.core import capacity, control, document, frames
 from mcp_sidecar.core.bucket import Limits
 from mcp_sidecar.core.document import Problem
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.sessionid import RANDOM_BYTES
 from mcp_sidecar.session.calls import RefusedError
-from mcp_sidecar.session.clients import Client
+from mcp_sidecar.session.clients import RETRY_AFTER_SECONDS, Client
 from mcp_sidecar.session.inbound import Inbound
 from mcp_sidecar.session.relay import IDLE_CHECK_SECONDS, READY_SECONDS, Relay
 from mcp_sidecar.session.upstream import Upstream
@@ -29,24 +31,29 @@ from mcp_sidecar.settings import EXPIRE, SHARED, Settings
 from mcp_sidecar.stdio.keeper import Keeper, KeeperError
 
 COMMONS = "commons"
+"""How the name of a process for clients without a session begins; those of sessions are hexadecimal."""
+COMMONS_RANDOM_BYTES = 4
 NAME_LENGTH = 16
 LAST_WORDS_SECONDS = 0.3
 STOP_AGAIN_SECONDS = 0.2
 STEADY_SECONDS = 60.0
 """As the launcher's `--steady`."""
-RETRY_AFTER_SECONDS = 1
 _UNAVAILABLE = 503
 
 
 class Cell:
-    """One process, and who it is for; `client` is None before its session is found, and for the commons."""
+    """One process, and who it is for; `client` is None before its session is found, and for the commons.
 
-    __slots__ = ("client", "ended", "name", "relay", "starting", "used", "watch")
+    `subject` is empty for the commons, and as long as nobody came back to a process of an earlier relay.
+    """
+
+    __slots__ = ("client", "ended", "name", "relay", "starting", "subject", "used", "watch")
 
     def __init__(self, name: str, relay: Relay, now: float) -> None:
         self.name = name
         self.relay = relay
         self.client: Client | None = None
+        self.subject = ""
         self.used = now
         self.starting = False
         self.ended = False
@@ -55,9 +62,20 @@ class Cell:
     @property
     def in_use(self) -> bool:
         """Whether somebody waits for it or listens to it."""
+        return self.working or self.listening
+
+    @property
+    def working(self) -> bool:
+        """Whether somebody waits for it, or somebody without a session listens to it."""
         shared = self.relay.shared
-        listening = shared.clients.guests > 0 or (self.client is not None and self.client.in_use)
-        return self.starting or listening or len(shared.table) > 0
+        called = self.client is not None and bool(self.client.calls)
+        waited_for = self.starting or called or len(self.relay.upstream.gate) > 0
+        return waited_for or shared.clients.guests > 0 or len(shared.table) > 0
+
+    @property
+    def listening(self) -> bool:
+        """Whether its session has an open stream."""
+        return self.client is not None and self.client.stream is not None
 
     @property
     def last_used(self) -> float:
@@ -89,6 +107,7 @@ class PerClient(Relay):
     def __init__(self, settings: Settings) -> None:
         self._cells: dict[str, Cell] = {}
         self._by_sid: dict[str, Client] = {}
+        self._common = ""  # name of the process for clients without a session
         self._ending: set[asyncio.Task[None]] = set()
         super().__init__(settings)
         self._keeper = Keeper(settings.control_path)
@@ -99,17 +118,31 @@ class PerClient(Relay):
     def start(self) -> None:
         """Begin to connect, also to the processes that an earlier relay has left."""
         super().start()
-        for name in self._keeper.running():
+        names = self._keeper.running()
+        self._forget_all_but(names)
+        for name in names:
             self._make(name, found=True)
+            if name.startswith(COMMONS):
+                self._common = name
         sweeper = self._loop.create_task(self._sweep())
         sweeper.add_done_callback(self._task_ended)
         self._tasks.append(sweeper)
+
+    @property
+    def _states(self) -> Path:
+        return self.settings.state_dir / "processes"
+
+    def _forget_all_but(self, names: list[str]) -> None:
+        """Remove the state of processes that ended while there was no relay."""
+        for folder in self._states.glob("*"):
+            if folder.name not in names:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _make(self, name: str, *, found: bool = False) -> Cell:
         settings = dataclasses.replace(
             self.settings,
             socket_path=self._keeper.socket(name),
-            state_dir=self.settings.state_dir / "processes" / name,
+            state_dir=self._states / name,
             session_mode=SHARED,
             on_server_restart=EXPIRE,
             limits=Limits(),  # what holds for clients was asked for before
@@ -140,7 +173,9 @@ class PerClient(Relay):
 
     async def _watch(self, cell: Cell, *, found: bool) -> None:
         """Have the process started and see its end."""
-        while self._ending and len(self._cells) + len(self._ending) > self.settings.max_processes:
+        # One that is ended meanwhile waits for nothing: its own end waits for this.
+        limit = self.settings.max_processes
+        while not cell.ended and self._ending and len(self._cells) + len(self._ending) > limit:
             await asyncio.wait(set(self._ending), return_when=asyncio.FIRST_COMPLETED)
         if cell.ended:
             return
@@ -171,6 +206,8 @@ class PerClient(Relay):
         del self._cells[cell.name]
         if cell.client is not None:
             self._by_sid.pop(cell.client.sid, None)
+        if cell.relay.upstream.state not in (State.EXITED, State.REFUSED):
+            cell.relay.upstream.terminate()  # who waits for it is told; those two say more
         log.event("process_ended", process=cell.name, reason=reason)
         task = self._loop.create_task(self._stop(cell))
         self._ending.add(task)
@@ -187,17 +224,29 @@ class PerClient(Relay):
             await asyncio.wait([cell.watch], timeout=STOP_AGAIN_SECONDS)
         shutil.rmtree(cell.relay.settings.state_dir, ignore_errors=True)
 
-    def _make_room(self) -> None:
+    def _make_room(self, newcomer: str) -> None:
         """Raises RefusedError when all processes are in use."""
         if len(self._cells) < self.settings.max_processes:
             return
-        idle = [cell for cell in self._cells.values() if not cell.in_use]
-        if not idle:
+        held = Counter(cell.subject or newcomer for cell in self._cells.values())
+
+        def turn(cell: Cell) -> capacity.Rank | None:
+            return capacity.rank(
+                cell.subject or newcomer,  # what nobody has alone goes as if it were his own
+                newcomer,
+                held,
+                working=cell.working,
+                listening=cell.listening,
+                last_used=cell.last_used,
+            )
+
+        found = [(rank, cell) for cell in self._cells.values() if (rank := turn(cell)) is not None]
+        if not found:
             limit = self.settings.max_processes
             text = f"All {limit} processes of this server are in use; try again later"
             data = {"reason": "capacity", "max_processes": limit}
             raise RefusedError(frames.SERVER_ERROR, text, data, _UNAVAILABLE, RETRY_AFTER_SECONDS)
-        self._finish_client(min(idle, key=lambda cell: cell.last_used), "capacity")
+        self._finish_client(min(found, key=lambda one: one[0])[1], "capacity")
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Start a process for a new session, and answer `initialize` as it does.
@@ -207,10 +256,10 @@ class PerClient(Relay):
 
         """
         await self.upstream.gate.ready(READY_SECONDS)
-        self._make_room()
+        self._make_room(subject)
         random = secrets.token_bytes(RANDOM_BYTES)
         cell = self._make(_name(random))
-        cell.starting = True
+        cell.starting, cell.subject = True, subject
         try:
             await cell.relay.upstream.gate.ready(READY_SECONDS)
             sid, body = cell.relay.admit(frame, subject, random)
@@ -224,6 +273,7 @@ class PerClient(Relay):
     def _enter(self, cell: Cell, client: Client | None) -> Client | None:
         if client is not None:
             cell.client = self._by_sid[client.sid] = client
+            cell.subject = client.subject
         return client
 
     def find(self, sid: str, subject: str) -> Client | None:
@@ -237,10 +287,14 @@ class PerClient(Relay):
 
     def commons(self) -> Relay:
         """The relay for clients without a session; its process starts with the first of them."""
-        cell = self._cells.get(COMMONS)
+        cell = self._cells.get(self._common)
         if cell is None:
-            self._make_room()
-            cell = self._make(COMMONS)
+            # Where tokens tell clients apart it is for somebody else than any; else all are the same one.
+            apart = self.settings.jwt is not None
+            self._make_room("" if apart else next((one.subject for one in self._cells.values()), ""))
+            # Another name each time: the one before may still be ending.
+            self._common = COMMONS + secrets.token_hex(COMMONS_RANDOM_BYTES)
+            cell = self._make(self._common)
         cell.used = self._loop.time()
         return cell.relay
 

@@ -1,5 +1,6 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -183,7 +184,7 @@ class Endpoint:
         try:
             client = self._relay.find(sid.decode("latin-1"), head.subject)
         except RefusedError as refusal:
-            exchange.reply(Reply(refusal.status, refusal.body(raw_id)))
+            replies.refuse(exchange, refusal, raw_id)
             return None
         if client is None:
             self._relay.metrics.count("mcp_relay_requests_refused", "session_not_found")
@@ -277,11 +278,16 @@ class Endpoint:
         self._relay.finished(call)
 
     async def _initialize(self, exchange: Exchange, frame: frames.Frame) -> None:
+        """Open a session; a client that goes before it is open has no use for one, nor for a process."""
         try:
-            sid, body = await self._relay.initialize(frame, exchange.head.subject)
+            with replies.cancelled_when_gone(exchange):
+                sid, body = await self._relay.initialize(frame, exchange.head.subject)
         except RefusedError as refusal:
             replies.refuse(exchange, refusal, frame.raw_id)
             return
+        except asyncio.CancelledError:
+            admission.end(exchange, "cancelled")
+            raise
         admission.end(exchange, "ok", len(body))
         exchange.reply(Reply(200, body, [(b"mcp-session-id", sid.encode())]))
 

@@ -20,7 +20,7 @@ _PATHS = (METADATA_PATH, METADATA_PATH + paths.MCP_PATH.encode())
 _NAME = re.compile(rb"[\w.:\[\]-]+", re.ASCII)
 _MISSING = b'Bearer realm="mcp"%b'
 _INVALID = b'Bearer realm="mcp", error="invalid_token", error_description="%b"%b'
-_NO_KEYS = b'{"error":"The keys of the token issuer are not known yet, try again later"}'
+_NO_KEYS = b'{"error":"The keys of the token issuer are not known, try again later"}'
 _FORBIDDEN = b'{"error":"Forbidden: the holder of this token is not among those who may use this server"}'
 _EXPIRED = "The token has expired"
 

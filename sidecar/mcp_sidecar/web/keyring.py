@@ -18,6 +18,7 @@ from jwt import PyJWK, PyJWTError
 from mcp_sidecar import log
 
 MAX_KEYS = 64
+MAX_SOURCE = 64
 MIN_RSA_BITS = 2048
 UNKNOWN_SECONDS = 5.0
 """Keys that nobody knows are reported at most this often: it takes no right to name one."""
@@ -28,7 +29,7 @@ _LOADED_AS = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512", "Ed25519": "
 
 
 class KeySetError(ValueError):
-    """A document that is no set of usable keys."""
+    """A document that is no JWK Set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class _Key:
 
 
 class Keyring:
-    """The keys by id. Without a set nobody can be let in."""
+    """The keys by id. Without any nobody can be let in."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -52,6 +53,10 @@ class Keyring:
         self._told = -UNKNOWN_SECONDS
         self.digest: str | None = None
         """SHA-256 of the set in use, hexadecimal; None: there is none yet."""
+        self.source = ""
+        """What the operator calls the place where the set comes from."""
+        self.usable = 0
+        """How many keys of the set can verify signatures."""
         self.unknown = 0
         """How often (not more than once in UNKNOWN_SECONDS) a token named a key that is not in the set."""
         self.on_change: Callable[[], None] = lambda: None
@@ -60,16 +65,19 @@ class Keyring:
     def take(self, document: bytes) -> None:
         """Use this JWK Set (RFC 7517) from now on, and no other key.
 
+        One without a usable key takes the place of the one before, too: whoever publishes it takes keys back.
+
         Raises:
-            KeySetError: it has no key that can be used; the set before stays.
+            KeySetError: it is no JWK Set; the set before stays.
 
         """
-        found = _parsed(document) if document.isascii() else {}
-        if not found:
-            raise KeySetError("it has no public key with an id that can verify signatures")
-        self._keys = found
+        data = _set(document)
+        self._keys = _parsed(data["keys"])
+        source = data.get("source")
+        self.source = source[:MAX_SOURCE] if isinstance(source, str) else ""
         self.digest = hashlib.sha256(document).hexdigest()
-        log.event("keys_changed", keys=sum(map(len, found.values())))
+        self.usable = sum(map(len, self._keys.values()))
+        log.event("keys_changed", logging.INFO if self.usable else logging.WARNING, keys=self.usable)
         self.on_change()
 
     def find(self, name: str, algorithm: str) -> Any:
@@ -84,13 +92,20 @@ class Keyring:
         return None
 
 
-def _parsed(document: bytes) -> dict[str, list[_Key]]:
+def _set(document: bytes) -> dict[str, Any]:
+    """A JWK Set: an object whose `keys` is an array (RFC 7517, section 5)."""
     try:
-        keys = json.loads(document)["keys"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        found = json.loads(document) if document.isascii() else None
+    except (ValueError, RecursionError) as error:
         raise KeySetError("it is no JWK Set") from error
+    if not isinstance(found, dict) or not isinstance(found.get("keys"), list):
+        raise KeySetError("it is no JWK Set")
+    return found
+
+
+def _parsed(keys: list[Any]) -> dict[str, list[_Key]]:
     found: dict[str, list[_Key]] = {}
-    for data in keys[:MAX_KEYS] if isinstance(keys, list) else ():
+    for data in keys[:MAX_KEYS]:
         name = data.get("kid") if isinstance(data, dict) else None
         if isinstance(name, str) and name and (key := _key(data)) is not None:
             found.setdefault(name, []).append(key)

@@ -1,6 +1,9 @@
 """Replies that both directions of a call's way share."""
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 
 from mcp_sidecar.core.httptext import JSON_FIELD, Reply
 from mcp_sidecar.session.calls import Parts, RefusedError
@@ -40,3 +43,25 @@ def pieces(parts: Parts) -> Iterator[Data]:
     for part in parts:
         for start in range(0, len(part), _PIECE_BYTES):
             yield part[start : start + _PIECE_BYTES]
+
+
+def _cancel(task: asyncio.Task[object]) -> None:
+    task.cancel()
+
+
+@contextmanager
+def cancelled_when_gone(exchange: Exchange) -> Iterator[None]:
+    """Cancel the task that runs this when the client goes meanwhile.
+
+    Raises:
+        CancelledError: it is gone.
+
+    """
+    task = asyncio.current_task()
+    if exchange.gone or task is None:
+        raise asyncio.CancelledError
+    exchange.on_gone = partial(_cancel, task)
+    try:
+        yield
+    finally:
+        exchange.on_gone = None

@@ -4,6 +4,7 @@
 and what is to be said comes on the stream. The session ends with the stream.
 """
 
+import asyncio
 import secrets
 from urllib.parse import parse_qs
 
@@ -43,6 +44,8 @@ class _Stream:
         self.subject = subject
         self.outbox = Outbox()
         self.client: Client | None = None
+        self.beginning: set[asyncio.Task[tuple[str, bytes]]] = set()
+        """Tasks that open its session."""
 
 
 class SseEndpoint:
@@ -67,6 +70,8 @@ class SseEndpoint:
         finally:
             del self._streams[key]
             stream.outbox.close()
+            for task in stream.beginning:
+                task.cancel()
             if stream.client is not None:
                 stream.client.home.end(stream.client)
 
@@ -111,6 +116,10 @@ class SseEndpoint:
         """Serve `initialize`, or what came before the server could be used."""
         try:
             await self._served(stream, frame, visit)
+        except asyncio.CancelledError:
+            if visit is not None:
+                visit.ended("cancelled")
+            raise
         except BaseException:
             if visit is not None:
                 visit.ended("failed")
@@ -119,7 +128,7 @@ class SseEndpoint:
     async def _served(self, stream: _Stream, frame: frames.Frame, visit: Visit | None) -> None:
         try:
             if frame.method == "initialize":
-                sid, body = await self._relay.initialize(frame, stream.subject)
+                sid, body = await self._opened(stream, frame)
                 self._begin(stream, sid)
                 stream.outbox.put((body,))
                 if visit is not None:
@@ -134,6 +143,15 @@ class SseEndpoint:
             _refuse(stream, frame, early, visit)
         else:
             self._call(stream, stream.client, frame, visit)
+
+    async def _opened(self, stream: _Stream, frame: frames.Frame) -> tuple[str, bytes]:
+        """Open a session, unless the stream ends before that: nobody would have a use for it."""
+        opening = asyncio.create_task(self._relay.initialize(frame, stream.subject))
+        stream.beginning.add(opening)
+        try:
+            return await opening
+        finally:
+            stream.beginning.discard(opening)
 
     def _begin(self, stream: _Stream, sid: str) -> None:
         client = self._relay.find(sid, stream.subject)

@@ -21,7 +21,7 @@ _COMPACT = re.compile(rb"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 
 
 class NoKeysError(Exception):
-    """Nobody can be verified yet: the issuer's keys are not there."""
+    """Nobody can be verified: no key of the issuer is there."""
 
 
 class Verifier:
@@ -67,7 +67,7 @@ class Verifier:
             raise TokenError("The token is malformed")
         try:
             algorithm, name = self._header(token)
-            if self._keyring.digest is None:
+            if not self._keyring.usable:
                 raise NoKeysError
             key = self._keyring.find(name, algorithm)
             if key is None:

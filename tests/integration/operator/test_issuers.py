@@ -27,6 +27,13 @@ PAGES = {
     "/moved": (302, b""),
     "/broken": (500, b"secret of the house"),
 }
+RAW = {
+    "/status": b"SSH-2.0-secret\r\n\r\n",
+    "/header": b"HTTP/1.1 200 OK\r\nsecret\r\n\r\n",
+    "/chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsecret\r\n",
+    "/short": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nsecret",
+    "/nothing": b"",
+}
 
 
 def certificate(folder: Path) -> Path:
@@ -53,6 +60,10 @@ def certificate(folder: Path) -> Path:
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path in RAW:
+            self.wfile.write(RAW[self.path])
+            self.close_connection = True
+            return
         status, body = PAGES.get(self.path, (404, b"{}"))
         self.send_response(status)
         if status == 302:
@@ -117,12 +128,44 @@ async def test_what_is_no_document_is_told_without_what_is_there(
     await issuers.close()
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/status", "what it sends is no HTTP"),
+        ("/header", "what it sends is no HTTP"),
+        ("/chunk", "what it sends is no HTTP"),
+        ("/short", "what it sends is no HTTP"),
+        ("/nothing", "it ends the connection"),
+    ],
+)
+async def test_why_there_is_no_answer_is_told_without_a_word_of_the_other_side(
+    issuer: tuple[str, str], path: str, words: str
+) -> None:
+    url, ca = issuer
+    issuers = Issuers(ca)
+    with pytest.raises(IssuerError) as caught:
+        await issuers.document(url + path)
+    assert str(caught.value) == f"it does not answer: {words}"
+    await issuers.close()
+
+
+async def test_an_issuer_that_is_too_slow_is_told_so(
+    issuer: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_operator.adapters.issuers.FETCH_SECONDS", 0)
+    url, ca = issuer
+    issuers = Issuers(ca)
+    with pytest.raises(IssuerError, match=r"^it does not answer: it is too slow$"):
+        await issuers.document(f"{url}/keys")
+    await issuers.close()
+
+
 async def test_neither_plain_http_nor_an_unknown_certificate_is_believed(issuer: tuple[str, str]) -> None:
     issuers = Issuers()
-    with pytest.raises(IssuerError, match=r"does not answer.*certificate"):
+    with pytest.raises(IssuerError, match=r"^it does not answer: its certificate is not accepted$"):
         await issuers.document(f"{issuer[0]}/keys")
     with pytest.raises(IssuerError, match="not https"):
         await issuers.document(issuer[0].replace("https", "http"))
-    with pytest.raises(IssuerError, match="does not answer"):
+    with pytest.raises(IssuerError, match=r"^it does not answer: no connection$"):
         await issuers.document("https://127.0.0.1:1/keys")
     await issuers.close()

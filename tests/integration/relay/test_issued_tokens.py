@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from mcp_operator.adapters.errors import UnreachableError
+from mcp_operator.adapters.errors import KeysRefusedError
 from mcp_operator.adapters.relay import Endpoint, Relay
 from mcp_operator.core import keys
 from mcp_relay_api import paths
@@ -284,8 +284,7 @@ async def test_without_keys_nobody_is_let_in_and_that_is_said(make_pod: Any, iss
     for wrong in (
         b"",
         b"[]",
-        b'{"keys":[]}',
-        b'{"keys":[{"kty":"oct","kid":"first","k":"c2VjcmV0"}]}',
+        b'{"keys":{}}',
         b"\xff",
     ):
         assert (await bring(pod, wrong)).status_code == 400
@@ -309,7 +308,7 @@ async def test_what_the_operator_makes_of_an_issuers_keys_is_taken_under_its_nam
         told = (await pod.status()).keys
         assert told is not None
         assert told.digest == found.digest
-        with pytest.raises(UnreachableError, match="HTTP 400"):
+        with pytest.raises(KeysRefusedError, match="HTTP 400"):
             await relay.bring_keys(b"{}")
     assert (await asked(pod, issuer.token())).status_code == 400, "no session yet, but let in"
 
@@ -335,7 +334,75 @@ async def test_private_parts_of_keys_and_weak_keys_are_no_use(make_pod: Any, iss
     pod = await make_pod(token=None, jwt=RULES)
     entry = {**issuer.jwk("first"), "use": "enc"}
     weak = {"kty": "RSA", "kid": "w", "n": "u" * 171, "e": "AQAB"}
-    assert (await bring(pod, json.dumps({"keys": [entry, weak]}).encode())).status_code == 400
+    assert (await bring(pod, json.dumps({"keys": [entry, weak]}).encode())).status_code == 200
+    told = (await pod.status()).keys
+    assert told is not None
+    assert told.usable == 0
+    assert (await asked(pod, issuer.token())).status_code == 503
+
+
+@pytest.mark.parametrize(
+    "jwks",
+    [
+        keys.empty("place").document,
+        b'{"keys":[{"kty":"EC","kid":"first","crv":"secp256k1","x":"AQ","y":"AQ"}],"source":"place"}',
+    ],
+)
+async def test_a_set_without_usable_keys_takes_back_all_that_were_there_for_good(
+    pod: Pod, alice: Client, jwks: bytes
+) -> None:
+    assert (await bring(pod, jwks)).status_code == 200
+    await eventually(lambda: lets_in(alice, 503))  # a connection is asked about anew within a second
+    reply = await alice.post(body("tools/list", 7))
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+    told = (await pod.status()).keys
+    assert told is not None
+    assert (told.usable, told.source) == (0, "place")
+    await pod.stop_relay()
+    await pod.relay()
+    await pod.until("Connected")
+    assert (await pod.status()).keys == told
+    assert await lets_in(alice, 503)
+
+
+async def test_one_subject_with_all_sessions_keeps_no_other_out(make_pod: Any, issuer: Issuer) -> None:
+    pod = await make_pod(token=None, jwt=RULES, jwks=issuer.jwks(), max_clients=2)
+    await pod.until("Connected")
+    async with (
+        Client(pod.url, issuer.token()) as one,
+        Client(pod.url, issuer.token()) as two,
+        Client(pod.url, issuer.token()) as three,
+        Client(pod.url, issuer.token("bob")) as bob,
+    ):
+        await one.connect()
+        await two.connect()
+        async with one.stream() as first, two.stream() as second:
+            await first.commented(1)
+            await second.commented(1)
+            await bob.connect()
+            await asyncio.wait_for(first.ended.wait(), 10)
+            assert await lets_in(one, 404)
+            reply = await three.post(body("initialize", 1))
+            assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+        assert await lets_in(bob)
+
+
+async def test_one_subject_with_all_processes_keeps_no_other_out(make_pod: Any, issuer: Issuer) -> None:
+    pod = await make_pod(token=None, jwt=RULES, jwks=issuer.jwks(), session_mode="PerClient", max_processes=2)
+    await pod.until("Connected")
+    async with (
+        Client(pod.url, issuer.token()) as one,
+        Client(pod.url, issuer.token()) as two,
+        Client(pod.url, issuer.token("bob")) as bob,
+    ):
+        await one.connect()
+        await two.connect()
+        async with one.stream() as first, two.stream():
+            await first.commented(1)
+            await bob.connect()
+            await asyncio.wait_for(first.ended.wait(), 10)
+            assert await lets_in(one, 404)
+            assert await lets_in(bob)
 
 
 async def test_limits_count_for_the_subject_in_all_its_sessions_and_without_any(

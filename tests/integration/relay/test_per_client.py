@@ -1,9 +1,12 @@
 """One process for each client session: nothing of one client is seen by another."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,13 @@ PER_CLIENT = {"session_mode": "PerClient"}
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
 }
 
 
@@ -46,6 +56,47 @@ async def made(make_pod: Any, mode: str = "answer", **settings: Any) -> Pod:
     pod: Pod = await make_pod(mode, **(PER_CLIENT | settings))
     await pod.until("Connected")
     return pod
+
+
+@contextlib.asynccontextmanager
+async def reluctant(directory: Path, **settings: Any) -> AsyncIterator[Pod]:
+    """A pod whose processes, asked to end, do so only after `release`."""
+    script = directory / "server.sh"
+    wait = f"while [ ! -e {directory}/released ]; do sleep 0.05; done"
+    script.write_text(f"#!/bin/sh\ntrap '' TERM\n{sys.executable} {SCRIPTED}\n{wait}\n")
+    script.chmod(0o755)
+    pod = Pod(directory, **(PER_CLIENT | settings))
+    try:
+        pod.launch(command=[str(script)], flags=("--stdin-grace", "60s"))
+        await pod.relay()
+        await pod.until("Connected")
+        yield pod
+    finally:
+        release(pod)
+        await pod.stop()
+
+
+def release(pod: Pod) -> None:
+    (pod.directory / "released").touch()
+
+
+async def waiting(pod: Pod, requests: int) -> None:
+    """Wait until that many requests wait for a process."""
+
+    async def reached() -> bool:
+        metrics = (await pod.admin("GET", "/metrics")).text
+        return f"\nmcp_relay_calls_waiting {requests}.0\n" in metrics
+
+    await eventually(reached)
+
+
+async def give_up(pod: Pod) -> None:
+    """A client that begins a session and goes before it has one."""
+    asking = asyncio.create_task(pod.client().post(body("initialize", 1, **INITIALIZE)))
+    await waiting(pod, 1)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await waiting(pod, 0)
 
 
 async def stateless(pod: Pod, name: str, **arguments: Any) -> Any:
@@ -165,12 +216,7 @@ async def test_above_the_limit_the_session_idle_longest_ends_and_none_in_use_doe
         await gone(idle)
         assert lost(await one.post(body("tools/list", 8)))
         async with three.stream():
-            params = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "t", "version": "1"},
-            }
-            reply = await pod.client().post(body("initialize", 1, **params))
+            reply = await pod.client().post(body("initialize", 1, **INITIALIZE))
             assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
             assert reply.json()["error"]["data"] == {"reason": "capacity", "max_processes": 2}
             assert (await pod.status()).processes == 2
@@ -251,13 +297,91 @@ async def test_a_process_that_does_not_start_is_told_to_its_client_alone(
         pod.launch(command=[str(script)])
         await pod.relay()
         await pod.until("Connected")
-        params = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "t", "version": "1"},
-        }
-        answer = (await pod.client().post(body("initialize", 1, **params))).json()
+        answer = (await pod.client().post(body("initialize", 1, **INITIALIZE))).json()
         assert "exited with code 3" in answer["error"]["message"]
         assert ((await pod.status()).state, (await pod.status()).processes) == ("Connected", 0)
     finally:
         await pod.stop()
+
+
+async def test_a_request_that_waits_for_its_process_keeps_the_place_of_that_from_a_new_session(
+    tmp_path: Path,
+) -> None:
+    async with reluctant(tmp_path, max_processes=1) as pod:
+        await pod.connected()
+        asking = asyncio.create_task(stateless(pod, "echo", text="x"))
+        await waiting(pod, 1)  # for the end of the session's process
+        reply = await pod.client().post(body("initialize", 1, **INITIALIZE))
+        assert (reply.status_code, reply.json()["error"]["data"]["reason"]) == (503, "capacity")
+        release(pod)
+        assert (await asking)["result"]["content"][0]["text"] == '"x"'
+        assert await pid(await pod.connected())
+
+
+async def test_a_client_that_gives_up_leaves_its_place_to_the_next(tmp_path: Path) -> None:
+    async with reluctant(tmp_path, max_processes=1) as pod:
+        await pod.connected()
+        for _ in range(2):
+            await give_up(pod)
+            assert (await pod.status()).processes == 0
+        asking = asyncio.create_task(pod.connected())
+        await waiting(pod, 1)
+        release(pod)
+        assert await pid(await asking)
+
+
+async def test_a_stream_of_the_old_transport_that_ends_before_its_session_begins_leaves_its_place(
+    tmp_path: Path,
+) -> None:
+    async with reluctant(tmp_path, max_processes=1, http_sse=True) as pod:
+        await pod.connected()
+        client = pod.client()
+        url = pod.url.removesuffix("/mcp")
+        async with client.http.stream("GET", url + "/sse", headers=client.headers()) as stream:
+            lines = stream.aiter_lines()
+            place = [await anext(lines), await anext(lines)][1].removeprefix("data: ")
+            said = await pod.client().http.post(
+                url + place, headers=client.headers(), json=body("initialize", 1, **INITIALIZE)
+            )
+            assert said.status_code == 202
+            await waiting(pod, 1)
+        await waiting(pod, 0)
+        assert (await pod.status()).processes == 0
+        release(pod)
+        assert await pid(await pod.connected())
+
+
+async def test_clients_without_a_session_are_served_while_their_process_before_is_still_ending(
+    tmp_path: Path,
+) -> None:
+    async with reluctant(tmp_path, idle_timeout=1.0) as pod:
+        first = json.loads((await stateless(pod, "stats"))["result"]["content"][0]["text"])["pid"]
+
+        async def idle() -> bool:
+            return (await pod.status()).processes == 0
+
+        await eventually(idle)
+        again = json.loads((await stateless(pod, "stats"))["result"]["content"][0]["text"])["pid"]
+        assert again != first
+
+
+async def test_what_is_kept_of_processes_that_ended_without_a_relay_is_removed_by_the_next(
+    make_pod: Any,
+) -> None:
+    pod: Pod = await make_pod(relay="own", **PER_CLIENT)
+    await pod.until("Connected")
+    one, two = await pod.connected(), await pod.connected()
+    dead = await pid(one)
+    folder = pod.directory / "state" / "processes"
+    assert len(list(folder.iterdir())) == 2
+    await pod.kill_relay()
+    os.kill(dead, signal.SIGKILL)
+
+    async def noticed() -> bool:
+        return len(list(pod.directory.glob("*.process"))) == 1
+
+    await eventually(noticed)
+    await pod.spawn_relay()
+    assert len(list(folder.iterdir())) == 1
+    assert await pid(two) != dead
+    assert lost(await one.post(body("tools/list", 8)))

@@ -44,11 +44,34 @@ def test_an_issuer_tells_of_itself_at_the_well_known_places(issuer: str, openid:
         ({"issuer": "https://a.example", "jwks_uri": "http://a.example/keys"}, "spec.auth.jwt.jwksURI"),
         ({"issuer": "https://a.example", "jwks_uri": ["https://a.example"]}, "spec.auth.jwt.jwksURI"),
         ({"issuer": "https://a.example"}, "spec.auth.jwt.jwksURI"),
+        *(
+            ({"issuer": "https://a.example", "jwks_uri": place}, "spec.auth.jwt.jwksURI")
+            for place in (
+                "https://",
+                "https:///keys",
+                "https://user:secret@a.example/keys",
+                "https://user@a.example/keys",
+                "https://a.example:port/keys",
+                "https://a.example:99999/keys",
+                "https://[::1/keys",
+                "https://a.example/ke ys",
+                "https://a.example/keys\n",
+                "https://a.example\\@b.example/keys",
+                "https://\u00e4.example/keys",
+            )
+        ),
     ],
 )
 def test_a_place_of_keys_that_cannot_be_trusted_is_refused(told: dict[str, Any], words: str) -> None:
     with pytest.raises(KeySetError, match=words):
         keys.location(told, "https://a.example")
+
+
+@pytest.mark.parametrize(
+    "place", ["https://a.example/k?v=1", "https://[::1]:8443/k", "https://b.example:443/k"]
+)
+def test_a_place_of_keys_is_any_https_url(place: str) -> None:
+    assert keys.location({"issuer": "https://a.example", "jwks_uri": place}, "https://a.example") == place
 
 
 def test_only_public_members_of_keys_for_signatures_with_an_id_pass() -> None:
@@ -73,16 +96,35 @@ def test_only_public_members_of_keys_for_signatures_with_an_id_pass() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ({}, "no public key"),
-        ({"keys": {"a": RSA}}, "no public key"),
+        ({"keys": []}, "no public key"),
+        ({"keys": ["x", 7, None, []]}, "no public key"),
         ({"keys": [{"kty": "oct", "kid": "a", "k": "AQ"}]}, "no public key"),
+        ({"keys": [{**EC, "crv": "secp256k1"}]}, "no public key"),
+        ({"keys": [{"kty": "OKP", "kid": "a", "crv": "X25519", "x": "AQ"}]}, "no public key"),
         ({"keys": [{**RSA, "kid": str(n)} for n in range(keys.MAX_KEYS + 1)]}, "more than 64 keys"),
         ({"keys": [{**RSA, "n": "A" * paths.MAX_KEY_SET_BYTES}]}, "bytes of them"),
     ],
 )
-def test_a_set_that_cannot_be_used_is_told(document: dict[str, Any], words: str) -> None:
-    with pytest.raises(KeySetError, match=words):
+def test_a_set_without_keys_that_can_be_used_is_an_empty_one(document: dict[str, Any], words: str) -> None:
+    found = keys.key_set(document, "place")
+    assert json.loads(found.document) == {"keys": [], "source": "place"}
+    assert words in found.problem
+
+
+@pytest.mark.parametrize("document", [{}, {"keys": {"a": RSA}}, {"keys": None}, {"error": "x"}])
+def test_what_is_no_set_is_told(document: dict[str, Any]) -> None:
+    with pytest.raises(KeySetError, match="no JWK Set"):
         keys.key_set(document)
+
+
+def test_keys_of_two_places_are_two_sets() -> None:
+    places = [
+        ("https://a.example", None),
+        ("https://a.example", "https://a.example/k"),
+        ("https://b.example", None),
+    ]
+    made = {keys.key_set({"keys": [RSA]}, keys.mark(*place)).digest for place in places}
+    assert len(made) == 3
 
 
 def report(world: Any, digest: str | None) -> RelayView:
@@ -121,6 +163,46 @@ def test_the_conditions_name_the_field_and_a_server_with_older_keys_stays_ready(
         assert (accepted.status, accepted.reason, accepted.message) == ("False", "KeysUnavailable", PROBLEM)
         assert conditions[ConditionType.READY].status == ready
         assert (found.address is not None) is (ready == "True")
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (
+            KeysView("one"),
+            "spec.auth.jwt.issuer: https://issuer.example: none of its keys can verify a signature",
+        ),
+        (KeysView("two"), "the relay is given the keys"),
+        (KeysView("one", PROBLEM), PROBLEM),
+        (KeysView("two", refusal="HTTP 400"), "the relay does not take the keys: HTTP 400"),
+    ],
+)
+def test_a_server_whose_relay_can_use_no_key_is_not_ready_and_says_why(
+    world: Any, view: KeysView, words: str
+) -> None:
+    told = RelayView(world.report(keys={"digest": "one", "unknown": 0, "usable": 0}))
+    seen = world.seen(spec=world.spec(auth=AUTH), relay=told, keys=view)
+    found = status.compute(seen, decide(seen), status.Context("image", "http://mcp-time.default.svc/mcp"))
+    ready = next(one for one in found.conditions if one.type == ConditionType.READY)
+    assert ready.status == "False"
+    assert words in ready.message
+
+
+@pytest.mark.parametrize(
+    ("told", "view", "expected"),
+    [
+        ({"digest": "one", "source": "here"}, KeysView(None, PROBLEM, "here"), False),
+        ({"digest": "one", "source": "there"}, KeysView(None, PROBLEM, "here"), True),
+        ({"digest": "one"}, KeysView(None, PROBLEM, "here"), True),
+        ({"digest": "one", "source": "there"}, KeysView(None, "", "here"), False),
+        ({"digest": None}, KeysView(None, PROBLEM, "here"), False),
+    ],
+)
+def test_a_relay_gives_up_the_keys_of_another_place_once_its_own_cannot_be_asked(
+    world: Any, told: dict[str, Any], view: KeysView, expected: bool
+) -> None:
+    seen = world.seen(relay=RelayView(world.report(keys={"unknown": 0, **told})), keys=view)
+    assert keys.outdated(seen) is expected
 
 
 @pytest.mark.parametrize(

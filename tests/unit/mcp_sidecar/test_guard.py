@@ -8,6 +8,7 @@ import pytest
 
 from mcp_sidecar.core import frames, record
 from mcp_sidecar.core.bucket import NONE, Limits
+from mcp_sidecar.core.modern import methods
 from mcp_sidecar.metrics import Metrics
 from mcp_sidecar.session.calls import RefusedError
 from mcp_sidecar.session.guard import MAX_KNOWN, Audit, Guard, Visit, counted_for, source
@@ -188,3 +189,14 @@ def test_addresses_of_one_site_are_one_source() -> None:
     assert source("2001:db8:1:2::1") != source("2001:db8:1:3::1")
     assert source("fe80::1%eth0") == source("fe80::2")
     assert source("") == ""
+
+
+@pytest.mark.parametrize("limits", [NONE, Limits(concurrent=2)])
+async def test_of_clients_that_only_listen_nothing_is_kept(limits: Limits) -> None:
+    desk = Desk(limits)
+    for number in range(50):
+        desk.enter(f"session {number}", method=methods.LISTEN).leave()
+    call = desk.enter("one")
+    assert dict(desk.guard._open) == {"one": 1}
+    call.leave()
+    assert dict(desk.guard._open) == {}

@@ -1,5 +1,6 @@
 """Signed tokens: what is remembered of them, for how long, and what of a key set is used."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -8,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from mcp_sidecar.core.claims import Rules, TokenError
 from mcp_sidecar.web import verifier as verifiers
-from mcp_sidecar.web.keyring import UNKNOWN_SECONDS, Keyring, KeySetError
+from mcp_sidecar.web.keyring import MAX_SOURCE, UNKNOWN_SECONDS, Keyring, KeySetError
 from mcp_sidecar.web.verifier import NoKeysError, Verifier
 from relaykit.issuer import RULES, Issuer
 
@@ -124,19 +125,11 @@ def test_unknown_keys_are_reported_now_and_then(issuer: Issuer) -> None:
         b"[]",
         b"{}",
         b'{"keys":{}}',
-        b'{"keys":["x",7,null,[]]}',
-        b'{"keys":[{"kty":"oct","kid":"a","k":"AQ"}]}',
-        b'{"keys":[{"kty":"RSA","kid":"a"}]}',
-        b'{"keys":[{"kty":"RSA","kid":"a","n":7,"e":[]}]}',
-        b'{"keys":[{"kty":"EC","kid":"a","crv":"P-256","x":"AQ","y":"AQ"}]}',
-        b'{"keys":[{"kty":"EC","kid":"a","crv":"secp256k1","x":"AQ","y":"AQ"}]}',
-        b'{"keys":[{"kty":"OKP","kid":"a","crv":"X25519","x":"AQ"}]}',
-        b'{"keys":[{"kty":["RSA"],"kid":"a"}]}',
         b"[" * 5000,
         '{"keys":[{"kid":"\u00e9"}]}'.encode(),
     ],
 )
-def test_a_document_without_usable_keys_leaves_the_old_ones(issuer: Issuer, document: bytes) -> None:
+def test_a_document_that_is_no_set_leaves_the_old_keys(issuer: Issuer, document: bytes) -> None:
     keyring = Keyring()
     keyring.take(issuer.jwks())
     before = keyring.digest
@@ -146,8 +139,41 @@ def test_a_document_without_usable_keys_leaves_the_old_ones(issuer: Issuer, docu
     assert keyring.find("first", "RS256") is not None
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"keys":[]}',
+        b'{"keys":["x",7,null,[]]}',
+        b'{"keys":[{"kty":"oct","kid":"a","k":"AQ"}]}',
+        b'{"keys":[{"kty":"RSA","kid":"a"}]}',
+        b'{"keys":[{"kty":"RSA","kid":"a","n":7,"e":[]}]}',
+        b'{"keys":[{"kty":"EC","kid":"a","crv":"P-256","x":"AQ","y":"AQ"}]}',
+        b'{"keys":[{"kty":"EC","kid":"a","crv":"secp256k1","x":"AQ","y":"AQ"}]}',
+        b'{"keys":[{"kty":"OKP","kid":"a","crv":"X25519","x":"AQ"}]}',
+        b'{"keys":[{"kty":["RSA"],"kid":"a"}]}',
+    ],
+)
+def test_a_set_without_usable_keys_takes_back_the_old_ones(bench: Bench, document: bytes) -> None:
+    token = bench.token()
+    bench.verifier.identify(token)
+    bench.keyring.take(document)
+    assert bench.keyring.digest == hashlib.sha256(document).hexdigest()
+    assert bench.keyring.usable == 0
+    with pytest.raises(NoKeysError):
+        bench.verifier.identify(token)
+
+
+def test_a_set_names_its_source_and_how_much_of_it_is_of_use(issuer: Issuer) -> None:
+    keyring = Keyring()
+    unusable = {"kty": "EC", "kid": "a", "crv": "secp256k1", "x": "AQ", "y": "AQ"}
+    keyring.take(json.dumps({"keys": [issuer.jwk("first"), unusable], "source": "s" * 999}).encode())
+    assert (keyring.usable, keyring.source) == (1, "s" * MAX_SOURCE)
+    keyring.take(json.dumps({"keys": [], "source": ["x"]}).encode())
+    assert (keyring.usable, keyring.source) == (0, "")
+
+
 def test_an_rsa_key_that_is_too_short_is_not_used(issuer: Issuer) -> None:
-    weak = Issuer()
+    weak, keyring = Issuer(), Keyring()
     weak.keys["first"] = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that is the point
-    with pytest.raises(KeySetError):
-        Keyring().take(weak.jwks())
+    keyring.take(weak.jwks())
+    assert (keyring.usable, keyring.find("first", "RS256")) == (0, None)

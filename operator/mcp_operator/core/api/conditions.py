@@ -74,8 +74,9 @@ class Reason(StrEnum):
     """The bearer token in the Secret that `spec.auth.bearer.secretRef` names cannot be used, for example
     because it is empty. Looked at again when it changes; a server that runs goes on."""
     KEYS_UNAVAILABLE = "KeysUnavailable"
-    """The keys of the issuer that `spec.auth.jwt` names cannot be fetched. They are asked for again; a server
-    whose relay has keys goes on with those, any other lets nobody in until then."""
+    """The keys of the issuer that `spec.auth.jwt` names cannot be fetched, or none of them can be used. They
+    are asked for again; a server whose relay has keys of that place goes on with those for an hour at most,
+    any other lets nobody in until then."""
     OWNERSHIP_CONFLICT = "OwnershipConflict"
     """An object of the name that a child must have belongs to someone else; it is left alone."""
 

@@ -109,8 +109,8 @@ class Session(Model):
     levels have to be set again. Expire: the next request gets 404, upon which a client initialises anew; for
     servers that keep something for a session. A restart of the relay alone ends none. Default Resume."""
     max_clients: Annotated[int, Field(ge=1, le=100_000, json_schema_extra=UNDECLARED)] = 1000
-    """Number of client sessions kept at once; above it the one that was idle longest ends. Default 1000, at
-    most 100000."""
+    """Number of client sessions kept at once; above it the one that was idle longest ends: with auth type JWT
+    that of the subject that has the most. Default 1000, at most 100000."""
     max_message_bytes: Annotated[int, Field(ge=1024, le=268_435_456)] = 16_777_216
     """Bytes that one message may have, in either direction; a longer one is refused or dropped, the session
     goes on. Default 16777216 (16 MiB), from 1024 to 268435456."""

@@ -133,7 +133,7 @@ def _connected(case: Case) -> Plan | None:
 
 def _keyless(case: Case) -> Plan | None:
     told = case.seen.relay.usable
-    if told is None or told.keys is None or told.keys.digest is not None:
+    if told is None or not keys.lacking(told):
         return None
     found = keys.problem(case.seen)
     if found is None:
@@ -227,7 +227,7 @@ ROWS = (
         _dropped,
     ),
     Row(
-        "Running, session initialised, the relay without the keys of `spec.auth.jwt.issuer`",
+        "Running, session initialised, the relay without usable keys of `spec.auth.jwt.issuer`",
         "wait: clients get 503; the keys are asked for again after 5 s, then ever later, at most 5 minutes",
         "no",
         _keyless,
