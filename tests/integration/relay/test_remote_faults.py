@@ -15,7 +15,7 @@ from mcp_sidecar.remote import exchange, stream
 from mcp_sidecar.remote.client import Client
 from relaykit.client import body
 from relaykit.pod import Pod
-from relaykit.remote import pod_for, target
+from relaykit.remote import listed, pod_for, target
 from relaykit.unruly import RESULTS, Exchange, Json, Unruly
 from relaykit.waiting import eventually
 
@@ -224,6 +224,7 @@ async def test_a_tool_that_is_refused_by_401_holds_up_nobody_else(unruly: Unruly
 
 async def test_headers_that_the_server_refuses_from_now_on_are_told(unruly: Unruly, relay: MakeRelay) -> None:
     pod = await ready(relay)
+    await listed(pod, "t")
 
     def post(http: Exchange, _message: Json) -> bool:
         http.reply(401)
