@@ -108,7 +108,9 @@ class PerClient(Relay):
         self._cells: dict[str, Cell] = {}
         self._by_sid: dict[str, Client] = {}
         self._common = ""  # name of the process for clients without a session
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], str] = {}
+        """Ends of processes, with their names."""
+        self._adopted: set[str] = set()
         super().__init__(settings)
         self._keeper = Keeper(settings.control_path)
 
@@ -118,12 +120,8 @@ class PerClient(Relay):
     def start(self) -> None:
         """Begin to connect, also to the processes that an earlier relay has left."""
         super().start()
-        names = self._keeper.running()
-        self._forget_all_but(names)
-        for name in names:
-            self._make(name, found=True)
-            if name.startswith(COMMONS):
-                self._common = name
+        self._forget_all_but(self._keeper.running())
+        self._adopt()
         sweeper = self._loop.create_task(self._sweep())
         sweeper.add_done_callback(self._task_ended)
         self._tasks.append(sweeper)
@@ -137,6 +135,16 @@ class PerClient(Relay):
         for folder in self._states.glob("*"):
             if folder.name not in names:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def _adopt(self) -> None:
+        """Take up processes of an earlier relay, once each; one that it had just asked for is seen late."""
+        for name in self._keeper.running():
+            if name in self._cells or name in self._adopted or name in self._ending.values():
+                continue
+            self._adopted.add(name)
+            self._make(name, found=True)
+            if name.startswith(COMMONS):
+                self._common = name
 
     def _make(self, name: str, *, found: bool = False) -> Cell:
         settings = dataclasses.replace(
@@ -210,8 +218,8 @@ class PerClient(Relay):
             cell.relay.upstream.terminate()  # who waits for it is told; those two say more
         log.event("process_ended", process=cell.name, reason=reason)
         task = self._loop.create_task(self._stop(cell))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[task] = cell.name
+        task.add_done_callback(self._ending.pop)
         task.add_done_callback(self._watch_ended)
         self.shared.board.clients_changed()
 
@@ -303,6 +311,7 @@ class PerClient(Relay):
         idle = self.settings.idle_timeout
         while True:
             await asyncio.sleep(min(IDLE_CHECK_SECONDS, idle / 4))
+            self._adopt()
             before = self._loop.time() - idle
             for cell in list(self._cells.values()):
                 if cell.relay.upstream.muted:

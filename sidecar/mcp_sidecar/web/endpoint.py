@@ -1,6 +1,5 @@
 """The endpoint `/mcp`: Streamable HTTP for clients with sessions; the others are passed on."""
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -285,9 +284,6 @@ class Endpoint:
         except RefusedError as refusal:
             replies.refuse(exchange, refusal, frame.raw_id)
             return
-        except asyncio.CancelledError:
-            admission.end(exchange, "cancelled")
-            raise
         admission.end(exchange, "ok", len(body))
         exchange.reply(Reply(200, body, [(b"mcp-session-id", sid.encode())]))
 

@@ -45,23 +45,30 @@ def pieces(parts: Parts) -> Iterator[Data]:
             yield part[start : start + _PIECE_BYTES]
 
 
+def _task_for(exchange: Exchange) -> asyncio.Task[object]:
+    task = asyncio.current_task()
+    if exchange.gone or task is None:
+        raise asyncio.CancelledError
+    return task
+
+
 def _cancel(task: asyncio.Task[object]) -> None:
     task.cancel()
 
 
 @contextmanager
 def cancelled_when_gone(exchange: Exchange) -> Iterator[None]:
-    """Cancel the task that runs this when the client goes meanwhile.
+    """Cancel the task that runs this when the client goes meanwhile; the request then counts as cancelled.
 
     Raises:
         CancelledError: it is gone.
 
     """
-    task = asyncio.current_task()
-    if exchange.gone or task is None:
-        raise asyncio.CancelledError
-    exchange.on_gone = partial(_cancel, task)
     try:
+        exchange.on_gone = partial(_cancel, _task_for(exchange))
         yield
+    except asyncio.CancelledError:
+        admission.end(exchange, "cancelled")
+        raise
     finally:
         exchange.on_gone = None

@@ -95,14 +95,12 @@ class StatelessEndpoint:
         self, exchange: Exchange, relay: Relay, frame: frames.Frame, said: Envelope, kinds: frozenset[str]
     ) -> None:
         try:
-            await relay.opened()
+            with replies.cancelled_when_gone(exchange):
+                await relay.opened()
         except RefusedError as refusal:
             self._refuse(exchange, refusal, frame.raw_id)
             return
-        if exchange.gone:
-            admission.end(exchange, "cancelled")
-        else:
-            self._call(exchange, relay, frame, said, kinds)
+        self._call(exchange, relay, frame, said, kinds)
 
     def _call(
         self, exchange: Exchange, relay: Relay, frame: frames.Frame, said: Envelope, kinds: frozenset[str]

@@ -16,6 +16,7 @@ from mcp import Client as Library
 from mcp.client.sse import sse_client
 
 from mcp_sidecar.session import perclient
+from mcp_sidecar.stdio.keeper import Keeper
 from relaykit.client import Client, body
 from relaykit.pod import SCRIPTED, TOKEN, Pod, kill_process
 from relaykit.waiting import eventually
@@ -363,6 +364,31 @@ async def test_clients_without_a_session_are_served_while_their_process_before_i
         await eventually(idle)
         again = json.loads((await stateless(pod, "stats"))["result"]["content"][0]["text"])["pid"]
         assert again != first
+
+
+async def test_a_request_without_a_session_that_is_given_up_leaves_the_place_of_its_process(
+    tmp_path: Path,
+) -> None:
+    async with reluctant(tmp_path, max_processes=1) as pod:
+        await pod.connected()
+        asking = asyncio.create_task(stateless(pod, "echo", text="x"))
+        await waiting(pod, 1)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await waiting(pod, 0)
+        coming = asyncio.create_task(pod.connected())
+        await waiting(pod, 1)
+        release(pod)
+        assert await pid(await coming)
+
+
+async def test_a_process_that_an_earlier_relay_had_just_asked_for_ends_when_nobody_uses_it(
+    make_pod: Any,
+) -> None:
+    pod = await made(make_pod, idle_timeout=1.0)
+    async with asyncio.timeout(15):
+        assert await Keeper(pod.settings.control_path).run("0123456789abcdef") == 0
+    assert (await pod.status()).processes == 0
 
 
 async def test_what_is_kept_of_processes_that_ended_without_a_relay_is_removed_by_the_next(
