@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 
 _END = re.compile(rb"\r\n|\n|\r")
+# Ids go back in a header: what cannot stand there is no id.
+_NO_ID = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+MAX_ID_BYTES = 4096
 
 
 class EventTooLargeError(Exception):
@@ -23,22 +26,30 @@ class Event:
 class EventReader:
     """Collects chunks into events of at most `limit` bytes of data."""
 
-    __slots__ = ("_buffer", "_data", "_id", "_kind", "_limit", "_scanned", "retry")
+    __slots__ = ("_buffer", "_data", "_id", "_kind", "_limit", "_next_id", "_scanned", "retry")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
         self._scanned = 0
-        self._data: list[bytes] = []
+        self._data: bytes | bytearray | None = None
+        """Data of the event that has begun: a single line is not copied."""
         self._kind = ""
         self._id: str | None = None
+        self._next_id: str | None = None
         self.retry: float | None = None
         """Seconds that the server asks to wait before its stream is opened again."""
 
     @property
     def last_id(self) -> str | None:
-        """The id of the last event."""
+        """The id of the last event that came whole."""
         return self._id
+
+    def again(self) -> None:
+        """The stream begins anew: what had come of an event does not count."""
+        self._buffer.clear()
+        self._scanned = 0
+        self._data, self._kind, self._next_id = None, "", self._id
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that a chunk completes.
@@ -57,23 +68,33 @@ class EventReader:
             start = self._scanned = found.end()
         del self._buffer[:start]
         self._scanned = max(0, len(self._buffer) - 1)
-        if len(self._buffer) + sum(map(len, self._data)) > self._limit:
+        if len(self._buffer) + len(self._data or b"") > self._limit:
             raise EventTooLargeError(f"an event of more than {self._limit} bytes")
         return events
 
     def _line(self, line: bytes, events: list[Event]) -> None:
         if not line:
-            if self._data:
-                events.append(Event(self._kind or "message", b"\n".join(self._data), self._id))
-            self._data, self._kind = [], ""
+            self._id = self._next_id
+            if self._data is not None:
+                events.append(Event(self._kind or "message", bytes(self._data), self._id))
+            self._data, self._kind = None, ""
             return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
-            self._data.append(value)
+            self._more(value)
         elif name == b"event":
             self._kind = value.decode("utf-8", "replace")
-        elif name == b"id" and b"\0" not in value:
-            self._id = value.decode("utf-8", "replace")
+        elif name == b"id" and len(value) <= MAX_ID_BYTES and not _NO_ID.search(value):
+            self._next_id = value.decode("utf-8", "replace")
         elif name == b"retry" and value.isdigit():
             self.retry = int(value[:9]) / 1000
+
+    def _more(self, value: bytes) -> None:
+        if self._data is None:
+            self._data = value
+            return
+        if isinstance(self._data, bytes):
+            self._data = bytearray(self._data)
+        self._data += b"\n"
+        self._data += value

@@ -25,6 +25,8 @@ class Fate(Enum):
     """The session is gone, the request was not worked on: a new session, then once again."""
     LOST = "lost"
     """The session is gone, and what became of the request is not known: a new session, nothing again."""
+    DOUBTED = "doubted"
+    """The caller gets what it says, which may mean that the session is gone: it is to be looked at."""
     LATER = "later"
     """Not now: again on the same session, after a while."""
     REDIRECT = "redirect"
@@ -72,7 +74,7 @@ def judge(status: int, method: str, said: Said | None, *, in_session: bool, hand
 
     """
     if status < 300:
-        return _answered(said) if in_session else Fate.ANSWER
+        return _answered(method, said) if in_session else Fate.ANSWER
     if status < 400:
         return Fate.REDIRECT if status in REDIRECTS else Fate.REFUSED
     if handshake and status in {400, 404, 405}:
@@ -84,9 +86,12 @@ def judge(status: int, method: str, said: Said | None, *, in_session: bool, hand
     return _failed(status, method)
 
 
-def _answered(said: Said | None) -> Fate:
+def _answered(method: str, said: Said | None) -> Fate:
     if said is None or said.code not in _SESSION_CODES:
         return Fate.ANSWER
+    if method == "tools/call":  # the words of a tool that has worked, perhaps: "browser session 17 not found"
+        lost = _SESSION_LOST.search(said.message) or _CONNECTION_CLOSED.search(said.message)
+        return Fate.DOUBTED if lost else Fate.ANSWER
     if _SESSION_LOST.search(said.message):
         return Fate.RENEW
     return Fate.LOST if _CONNECTION_CLOSED.search(said.message) else Fate.ANSWER
@@ -123,11 +128,11 @@ def error_of(body: Line) -> Said | None:
 
 
 def retry_after(value: str, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for; `now` is Unix time."""
+    """Seconds that a Retry-After header asks for; None: it says nothing of use. `now` is Unix time."""
     if value.isascii() and value.isdigit():
         return float(value[:9])
     try:
-        moment = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+        moment = email.utils.parsedate_to_datetime(value).timestamp()
+    except (ValueError, OverflowError):  # no date, or none that a calendar has
         return None
-    return max(0.0, moment.timestamp() - now)
+    return max(0.0, moment - now)

@@ -134,6 +134,8 @@ class _Connection(asyncio.Protocol):
         self._response: Response | None = None
         self._draft: Response | None = None
         self._head_bytes = 0
+        self._unread = 0
+        """Bytes since the last that belonged to a head that is complete, or to a body."""
         self._paused = False
         self.expiry: asyncio.TimerHandle | None = None
 
@@ -150,7 +152,7 @@ class _Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             raise NotSentError("the connection was closed")
         self._parser = httptools.HttpResponseParser(self)
-        self._head_bytes = 0
+        self._head_bytes = self._unread = 0
         self._response = self._draft = Response(self)
         self._transport.write(data)
         return self._response
@@ -159,10 +161,16 @@ class _Connection(asyncio.Protocol):
         if self._response is None:  # nobody asked
             self.abort()
             return
+        self._unread += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._break(f"its answer is no HTTP/1.1: {error}")
+            return
+        if (
+            self._unread > MAX_HEAD_BYTES and self._response is not None
+        ):  # a header without end is reported never
+            self._break("its answer is no HTTP/1.1: its head is too large")
 
     # What the parser reports.
 
@@ -181,10 +189,12 @@ class _Connection(asyncio.Protocol):
             response.headers.clear()
             return
         response.status = status
+        self._unread = 0
         if not response.head.done():
             response.head.set_result(None)
 
     def on_body(self, body: bytes) -> None:
+        self._unread = 0
         if self._response is None:
             return
         if self._response.fed(body) > _BUFFERED_BYTES and self._transport is not None and not self._paused:
@@ -291,6 +301,8 @@ class Client:
             raise NotSentError(f"no connection within {CONNECT_SECONDS:g} seconds") from error
         except OSError as error:  # also of TLS, and names that are not known
             raise NotSentError(_why(error)) from error
+        except ValueError as error:  # of IDNA, and of TLS
+            raise NotSentError(f"{origin.host!r} is no host's name: correct spec.remote.url") from error
         self._all.add(connection)
         return connection
 

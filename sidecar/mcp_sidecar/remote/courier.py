@@ -10,7 +10,8 @@ from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.modern.methods import LISTEN
 from mcp_sidecar.core.target import SSE
 from mcp_sidecar.remote.client import BrokenError, NotSentError
-from mcp_sidecar.remote.exchange import Exchanger, Outcome, Take, denied
+from mcp_sidecar.remote.exchange import Exchanger, Take
+from mcp_sidecar.remote.outcome import Outcome
 from mcp_sidecar.remote.session import AwayError, DoubtError, GoneError, Session
 
 PATIENCE_SECONDS = 30.0
@@ -18,6 +19,8 @@ PATIENCE_SECONDS = 30.0
 MAX_AFTER_SECONDS = 300.0
 """Of what a server may ask for by Retry-After: afterwards it is asked whether it still thinks so."""
 MAX_OPEN = 1000
+# It may be about this request alone: a probe tells.
+_DOUBTFUL = frozenset({Fate.DOUBTED, Fate.DENIED})
 _FIRST_STEP = 0.5
 _LAST_STEP = 8.0
 
@@ -34,10 +37,12 @@ class FailedError(Exception):
 class _Errand:
     """A frame on its way."""
 
-    __slots__ = ("asking", "ends", "frame", "replayed", "step")
+    __slots__ = ("asking", "ends", "frame", "home", "replayed", "step")
 
-    def __init__(self, frame: frames.Frame, ends: float) -> None:
+    def __init__(self, frame: frames.Frame, ends: float, home: Session | None) -> None:
         self.frame = frame
+        self.home = home
+        """The session when it was sent: what is no request means nothing in another one."""
         self.ends = ends
         self.asking = False
         """Whether the server has, or may have, the frame."""
@@ -54,6 +59,7 @@ class Courier:
         self._longest = longest
         self._name = name
         self._session: Session | None = None
+        self._last: Session | None = None
         self._why = "no session yet"
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
@@ -67,7 +73,7 @@ class Courier:
 
     def open(self, session: Session) -> None:
         """From now on frames are sent in this session."""
-        self._session = session
+        self._session = self._last = session
         if not self._opened.done():
             self._opened.set_result(None)
 
@@ -80,7 +86,7 @@ class Courier:
 
     def send(self, frame: frames.Frame) -> None:
         """Carry a frame."""
-        errand = _Errand(frame, self._loop.time() + PATIENCE_SECONDS)
+        errand = _Errand(frame, self._loop.time() + PATIENCE_SECONDS, self._last)
         task = self._loop.create_task(self._run(errand))
         self._tasks[task] = errand
         number = frames.own_id(frame.id) if frame.kind is frames.REQUEST else None
@@ -116,10 +122,16 @@ class Courier:
             log.event("remote_request_given_up", logging.WARNING, method=errand.frame.method)
         except FailedError as error:
             self._fail(errand.frame, error)
+        except Exception as error:  # noqa: BLE001 - its caller would wait for ever
+            log.failure("remote_request_failed", error)
+            text = self._told(f"a defect of the relay ({type(error).__name__})")
+            self._fail(errand.frame, FailedError(text, "remote_error", unknown=errand.asking))
 
     async def _carry(self, errand: _Errand) -> None:
         while True:
             session = await self._usable(errand)
+            if errand.frame.kind is not frames.REQUEST and session is not errand.home:
+                raise FailedError(self._told("the session that it belongs to is over"), "server_gone")
             errand.asking = True
             number = frames.own_id(errand.frame.id) if session.transport == SSE else None
             if number is not None and errand.frame.kind is frames.REQUEST:
@@ -134,7 +146,7 @@ class Courier:
                 session.report(DoubtError(str(error)))
                 raise FailedError(self._told(str(error)), "server_gone", unknown=True) from error
             except AwayError as error:
-                self._doubt(session, error)
+                session.report(DoubtError(str(error)))  # it may be about this request alone
                 raise FailedError(self._told(str(error)), "server_unavailable") from error
             if self._settled(session, errand, outcome):
                 return
@@ -147,8 +159,10 @@ class Courier:
             FailedError: its caller gets an error.
 
         """
+        if outcome.fate in _DOUBTFUL:
+            session.report(DoubtError(outcome.text))
         match outcome.fate:
-            case Fate.ANSWER:
+            case Fate.ANSWER | Fate.DOUBTED:
                 if session.trouble.done() and frames.own_id(errand.frame.id) in session.pending:
                     raise FailedError(self._told("its stream has ended"), "server_gone", unknown=True)
                 return True
@@ -161,15 +175,14 @@ class Courier:
                 raise FailedError(self._told(outcome.text), "server_gone", unknown=True)
             case Fate.UNKNOWN:
                 raise FailedError(self._told(outcome.text), "remote_error", unknown=True)
-            case Fate.DENIED:
-                self._doubt(session, denied(outcome))
         return self._refused(outcome)
 
     def _renew(self, session: Session, errand: _Errand, outcome: Outcome) -> bool:
-        self._doubt(session, GoneError(outcome.text))
-        if errand.replayed:
+        if errand.replayed:  # by a session just made: it is not the session
             return self._refused(outcome)
         errand.replayed = True
+        sure = outcome.status >= 300
+        self._doubt(session, GoneError(outcome.text) if sure else DoubtError(outcome.text))
         return False
 
     def _later(self, session: Session, errand: _Errand, outcome: Outcome) -> bool:

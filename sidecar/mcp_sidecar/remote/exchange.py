@@ -3,11 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_sidecar.core import eventstream, fate, frames, jsontext
-from mcp_sidecar.core.fate import Fate, Said
+from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.handshake import CLIENT_INFO
 from mcp_sidecar.core.lines import COPIED_BYTES, Line
 from mcp_sidecar.core.modern import headers as modern
@@ -16,6 +15,8 @@ from mcp_sidecar.core.modern.headers import Param
 from mcp_sidecar.core.opening import DISCOVER
 from mcp_sidecar.core.target import SSE, Target, TargetError, elsewhere, printable
 from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, Response, TooLargeError
+from mcp_sidecar.remote.mask import Secrets
+from mcp_sidecar.remote.outcome import Outcome, told, unusable
 from mcp_sidecar.remote.session import AwayError, DeniedError, Session
 
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -23,11 +24,11 @@ PROBE_SECONDS = 30.0
 MAX_REDIRECTS = 5
 MAX_ERROR_BYTES = 65_536
 MAX_RESUMES = 5
+"""In a row without a new event."""
+RESUME_SECONDS = 0.1
+"""At least, between two resumes of one stream."""
 MAX_RETRY_SECONDS = 10.0
 """Of what a server may ask to wait before its stream is opened again."""
-_SHOWN = 300
-_MASK = "***"
-_MIN_SECRET = 4
 FindParams = Callable[[str], tuple[Param, ...]]
 """Finds the arguments of a tool that headers repeat."""
 Take = Callable[[Line], None]
@@ -35,18 +36,6 @@ Take = Callable[[Line], None]
 
 
 _NOTHING = frames.Frame(frames.NOTIFICATION, b"", "", None, {}, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a message. `text` is for people; `body` the answer that was not handed on."""
-
-    fate: Fate
-    status: int = 200
-    text: str = ""
-    body: bytes = b""
-    after: float | None = None
-    """Seconds that the server asks to wait."""
 
 
 class Exchanger:
@@ -58,7 +47,8 @@ class Exchanger:
         self.limit = limit
         self._files = files
         self._params = params
-        self._values: dict[str, str] = {}
+        self._secrets = Secrets()
+        self._secrets.path("url", target.path)
 
     def own_headers(self) -> dict[str, str]:
         """The headers from Secrets, read anew each time: a value may have been changed.
@@ -77,16 +67,13 @@ class Exchanger:
             if not printable(value):
                 text = f"the value of header {header.name} has characters that a header cannot have"
                 raise DeniedError("RemoteDenied", text)
-            self._values[header.file] = value
+            self._secrets.value(f"header {header.file}", value)
             found[header.name] = header.prefix + value
         return found
 
     def masked(self, text: str) -> str:
-        """A text of the server without the values that the headers had: it may have repeated them."""
-        for value in self._values.values():
-            if len(value) >= _MIN_SECRET:
-                text = text.replace(value, _MASK)
-        return text
+        """A text of the server without values of headers, URL and session: it may have repeated them."""
+        return self._secrets.masked(text)
 
     async def ask(
         self, session: Session, frame: frames.Frame, take: Take, *, handshake: bool = False
@@ -117,6 +104,7 @@ class Exchanger:
             **session.headers(),
             **self._repeated(session, frame),
         }
+        self._secrets.value("session", session.sid)
         path = session.path
         for _ in range(MAX_REDIRECTS):
             response = await self.client.request("POST", path, headers, frame.data)
@@ -144,13 +132,14 @@ class Exchanger:
                 "it: write the right URL into spec.remote.url"
             )
             raise DeniedError("RemoteRefused", text)
+        self._secrets.path("place", found)
         return found
 
     def _repeated(self, session: Session, frame: frames.Frame) -> dict[str, str]:
         """What a request without session repeats of its body."""
         if not session.modern or not frame.method:
             return {}
-        headers = {"Mcp-Method": frame.method}
+        headers = {"Mcp-Method": modern.encoded(frame.method)}
         named = frame.params.get(NAMED.get(frame.method, ""))
         if isinstance(named, str):
             headers["Mcp-Name"] = modern.encoded(named)
@@ -170,28 +159,39 @@ class Exchanger:
         try:
             data = _line(await response.body(self.limit))
         except TooLargeError as error:
-            return _unusable(f"its answer has {error}", response.status)
+            return unusable(f"its answer has {error}", response.status)
         if answered(data) != number and fate.error_of(data) is not None:
             data = _readdressed(data, frame.raw_id)
         reply.message(data)
         text = f"its answer of type {response.kind or 'unknown'!r} is no JSON-RPC answer to the request"
-        return reply.outcome or _unusable(text, response.status)
+        return reply.outcome or unusable(text, response.status)
 
     async def _streamed(self, session: Session, reply: "_Reply", response: Response) -> Outcome:
         """Read the stream of a call; where it breaks off it is taken up again, if the server offers that."""
         reader = eventstream.EventReader(self.limit)
-        for _ in range(MAX_RESUMES):
+        fruitless, last_id, wait = 0, None, 0.0
+        while fruitless < MAX_RESUMES:
             try:
                 if await _read(response, reader, reply):
-                    return reply.outcome or _unusable("its stream ended", response.status)
+                    return reply.outcome or unusable("its stream ended", response.status)
             except eventstream.EventTooLargeError as error:
-                return _unusable(f"its answer has {error}", response.status)
-            await asyncio.sleep(min(reader.retry or 0.0, MAX_RETRY_SECONDS))
-            response = await self.listen(session, reader.last_id)
+                return unusable(f"its answer has {error}", response.status)
+            fruitless = fruitless + 1 if reader.last_id == last_id else 0
+            last_id = reader.last_id
+            await asyncio.sleep(min(max(reader.retry or 0.0, wait), MAX_RETRY_SECONDS))
+            wait = RESUME_SECONDS
+            response = await self._resumed(session, last_id)
+            reader.again()
             if response.status != 200 or response.kind != EVENTS:
                 response.close()
                 break
         raise BrokenError("its stream ended before the answer")
+
+    async def _resumed(self, session: Session, last_id: str | None) -> Response:
+        try:
+            return await self.listen(session, last_id)
+        except (NotSentError, DeniedError) as error:  # of this request: the server has the call
+            raise BrokenError(f"its stream ended before the answer, and is not to be had: {error}") from error
 
     async def listen(self, session: Session, last_id: str | None = None) -> Response:
         """Open a stream of what the server sends by itself, or what followed an event.
@@ -202,7 +202,7 @@ class Exchanger:
         """
         headers = {**self.own_headers(), "Accept": EVENTS, **session.headers()}
         if last_id is not None:
-            headers["Last-Event-ID"] = last_id
+            headers["Last-Event-ID"] = last_id.encode().decode("latin-1")  # UTF-8, by the HTML standard
         path = session.path
         for _ in range(MAX_REDIRECTS):
             response = await self.client.request("GET", path, headers)
@@ -235,12 +235,31 @@ class Exchanger:
         frame = frames.parse(frames.request(number, method, params))
         try:
             async with asyncio.timeout(PROBE_SECONDS):
+                if session.transport == SSE:
+                    return await self._over_sse(session, frame, number, take)
                 return await self.ask(session, frame, take)
         except TimeoutError as error:
             text = f"no answer to {method} within {PROBE_SECONDS:g} seconds"
             raise AwayError("RemoteUnreachable", text) from error
         except (NotSentError, BrokenError) as error:
             raise AwayError("RemoteUnreachable", f"no connection: {error}") from error
+
+    async def _over_sse(self, session: Session, frame: frames.Frame, number: int, take: Take) -> Outcome:
+        """Ask where the answer comes by the session's stream, of which a 202 says nothing."""
+        pong = session.pongs[number] = asyncio.get_running_loop().create_future()
+        try:
+            outcome = await self.ask(session, frame, take)
+            if outcome.fate is not Fate.ANSWER:
+                return outcome
+            ends = () if session.reading is None else (session.reading,)
+            await asyncio.wait([pong, *ends], return_when=asyncio.FIRST_COMPLETED)
+            if not pong.done():
+                raise BrokenError("the stream of the session has ended")
+            reply = _Reply(session, frame.method, number, take)
+            reply.message(pong.result())
+            return reply.outcome or outcome
+        finally:
+            del session.pongs[number]
 
     async def _refused(
         self, session: Session, frame: frames.Frame, response: Response, take: Take, *, handshake: bool
@@ -255,7 +274,7 @@ class Exchanger:
         if found is Fate.ANSWER:
             take(answer)
         after = fate.retry_after(response.headers.get("retry-after", ""), time.time())
-        return Outcome(found, response.status, told(response.status, said, body), answer, after)
+        return Outcome(found, response.status, told(response.status, said, body, self.masked), answer, after)
 
 
 class _Reply:
@@ -276,7 +295,7 @@ class _Reply:
             return
         said = fate.error_of(data)
         found = fate.judge(200, self._method, said, in_session=self._session.named, handshake=False)
-        if found is Fate.ANSWER:
+        if found in {Fate.ANSWER, Fate.DOUBTED}:
             self._take(data)
         self.outcome = Outcome(found, 200, said.message if said else "", bytes(data) if said else b"")
 
@@ -318,13 +337,6 @@ def answered(data: Line) -> int | None:
     return frames.own_id(message.get("id"))
 
 
-def told(status: int, said: Said | None, body: bytes) -> str:
-    """What the server answered, for people."""
-    words = said.message if said is not None else body.decode("utf-8", "replace")
-    line = " ".join(words.split())[:_SHOWN]
-    return f"HTTP {status}" + (f": {line}" if line and not line.startswith("<") else "")
-
-
 def _line(body: bytearray) -> Line:
     """A body on one line, a large one without another copy."""
     if 10 in body or 13 in body:
@@ -336,27 +348,3 @@ def _readdressed(body: Line, raw_id: bytes) -> bytes:
     """An error answer under the id of the request: some servers refuse without having looked for it."""
     start, end = jsontext.byte_span(bytes(body), "error")
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, bytes(body[start:end]))
-
-
-def _unusable(text: str, status: int) -> Outcome:
-    return Outcome(Fate.UNKNOWN, status, text)
-
-
-def problem(outcome: Outcome, *, initialize: bool) -> AwayError:
-    """Why a server cannot be used that answered in this way."""
-    if outcome.fate is Fate.DENIED:
-        return denied(outcome)
-    if outcome.fate is Fate.FALL_BACK:
-        text = f"neither Streamable HTTP nor SSE is spoken there ({outcome.text}): correct spec.remote.url"
-        return AwayError("RemoteRefused", text, initialize=initialize)
-    if outcome.fate in {Fate.LATER, Fate.UNKNOWN}:
-        return AwayError("RemoteUnavailable", outcome.text, outcome.after, initialize=initialize)
-    if outcome.fate in {Fate.RENEW, Fate.LOST}:
-        return AwayError("SessionLost", outcome.text, initialize=initialize)
-    return DeniedError("RemoteRefused", outcome.text, initialize=initialize)
-
-
-def denied(outcome: Outcome) -> DeniedError:
-    """The problem of a server that the headers do not open."""
-    text = f"the server refuses access ({outcome.text}): correct what spec.remote.headersFrom names"
-    return DeniedError("RemoteDenied", text)

@@ -23,8 +23,9 @@ from mcp_sidecar.core.opening import DISCOVER, INITIALIZE
 from mcp_sidecar.core.target import SSE, STREAMABLE, Target
 from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, context
 from mcp_sidecar.remote.courier import MAX_AFTER_SECONDS, Courier
-from mcp_sidecar.remote.exchange import Exchanger, FindParams, Outcome, answered, problem
+from mcp_sidecar.remote.exchange import Exchanger, FindParams, answered
 from mcp_sidecar.remote.memory import Memory
+from mcp_sidecar.remote.outcome import Outcome, problem
 from mcp_sidecar.remote.session import AwayError, DeniedError, DoubtError, GoneError, Session
 from mcp_sidecar.remote.stream import fall_back, watch
 
@@ -100,6 +101,7 @@ class Link:
         self._connected = False
         self._wake = asyncio.Event()
         self._probes = 0
+        self._began = 0.0
 
     # What the listener does.
 
@@ -168,25 +170,35 @@ class Link:
         attempt = 0
         try:
             while True:
-                began = self._loop.time()
-                try:
-                    session = await self._ready()
-                    began = self._loop.time()
-                    await watch(session, self._exchanger, self._probe, self._take)
-                except DoubtError:
+                trouble = await self._kept()
+                if trouble is None:
                     continue
-                except GoneError as error:
-                    self._gone(str(error))
-                    trouble: AwayError = AwayError("SessionLost", f"the session is gone: {error}")
-                except AwayError as error:
-                    trouble = error
-                    self._down(error)
-                held = self._loop.time() - began >= HELD_SECONDS
+                held = self._loop.time() - self._began >= HELD_SECONDS
                 attempt = 0 if held else attempt + 1
                 if not (held or (attempt == 1 and trouble.reason == "SessionLost")):
                     await self._pause(trouble, attempt - 1)
         finally:
             await self._end()
+
+    async def _kept(self) -> AwayError | None:
+        """Keep the session until something is wrong: what; None: it is to be looked at."""
+        self._began = self._loop.time()
+        try:
+            session = await self._ready()
+            self._began = self._loop.time()
+            await watch(session, self._exchanger, self._probe, self._take)
+        except DoubtError:
+            return None
+        except GoneError as error:
+            self._gone(str(error))
+            return AwayError("SessionLost", f"the session is gone: {error}")
+        except AwayError as error:
+            trouble = error
+        except Exception as error:  # noqa: BLE001 - a defect must not end the relay, and its clients' sessions
+            log.failure("remote_link_failed", error)
+            trouble = AwayError("RemoteUnavailable", f"a defect of the relay ({type(error).__name__})")
+        self._down(trouble)
+        return trouble
 
     async def _pause(self, trouble: AwayError, attempt: int) -> None:
         seconds: float | None = max(
@@ -294,6 +306,7 @@ class Link:
                 self._introduce(self._incarnation)
             await self._shake_hands(session)
         except BaseException:
+            await self._leave(session)
             self._drop("the handshake failed")
             raise
         self._up(session)
@@ -353,17 +366,21 @@ class Link:
             raise problem(outcome, initialize=True)
 
     async def _end(self) -> None:
-        """Tell the server that the session is over, for at most END_SECONDS."""
         await self._courier.close()
         session = self._session
-        if session is not None and session.sid:
-            self._memory.forget()
-            with contextlib.suppress(NotSentError, BrokenError, AwayError, TimeoutError):
-                async with asyncio.timeout(END_SECONDS):
-                    await self._exchanger.end(session)
         if session is not None:
+            await self._leave(session)
             session.close()
         self._client.close()
+
+    async def _leave(self, session: Session) -> None:
+        """Tell the server that the session is over, for at most END_SECONDS."""
+        if not session.sid:
+            return
+        self._memory.forget()
+        with contextlib.suppress(NotSentError, BrokenError, AwayError, TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await self._exchanger.end(session)
 
 
 class RefusedError(DeniedError):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.target import SSE
 from mcp_sidecar.remote.client import Response
 
@@ -61,6 +62,8 @@ class Session:
     """Time of the event loop before which the server wants no request."""
     pending: set[int] = field(default_factory=set)
     """With SSE: requests whose answers are to come by the stream."""
+    pongs: dict[int, asyncio.Future[Line]] = field(default_factory=dict)
+    """With SSE: signs of life that are to come by the stream, by the number of the request."""
     trouble: asyncio.Future[Exception] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+from mcp_sidecar import log
 from mcp_sidecar.core import eventstream
 from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.target import SSE
 from mcp_sidecar.remote.client import BrokenError, NotSentError, Response
-from mcp_sidecar.remote.exchange import EVENTS, MAX_RETRY_SECONDS, Exchanger, Outcome, Take, answered, problem
-from mcp_sidecar.remote.session import AwayError, GoneError, Session
+from mcp_sidecar.remote.exchange import EVENTS, MAX_RETRY_SECONDS, Exchanger, Take, answered
+from mcp_sidecar.remote.outcome import Outcome, problem
+from mcp_sidecar.remote.session import AwayError, DeniedError, GoneError, Session
 
 PING_SECONDS = 30.0
 ENDPOINT_SECONDS = 10.0
@@ -31,7 +33,7 @@ async def watch(session: Session, exchanger: Exchanger, probe: Probe, take: Take
     if session.transport == SSE:
         pass  # its reader was started with it
     elif not session.modern:
-        tasks.append(loop.create_task(_listen(session, exchanger, take)))
+        tasks.append(loop.create_task(_listen(session, exchanger, probe, take)))
     try:
         waiting: set[asyncio.Future[object]] = {session.trouble, *tasks}  # type: ignore[arg-type]
         while True:
@@ -52,12 +54,17 @@ async def _ping(session: Session, probe: Probe) -> None:
         await probe(session)
 
 
-async def _listen(session: Session, exchanger: Exchanger, take: Take) -> None:
+async def _listen(session: Session, exchanger: Exchanger, probe: Probe, take: Take) -> None:
     """Keep the stream open, if the server offers one; ends when it does not."""
     last_id: str | None = None
     while session.streaming:
-        response = await _opened(session, exchanger, last_id)
+        try:
+            response = await _opened(session, exchanger, last_id)
+        except DeniedError:
+            await probe(session)  # the stream alone is refused, or everything: that tells
+            response = None
         if response is None:
+            session.streaming = False
             return
         reader, began = eventstream.EventReader(exchanger.limit), time.monotonic()
         try:
@@ -71,8 +78,8 @@ async def _listen(session: Session, exchanger: Exchanger, take: Take) -> None:
             response.close()
         last_id = reader.last_id or last_id
         brief = time.monotonic() - began < AGAIN_SECONDS
-        wait = reader.retry or (AGAIN_SECONDS if brief else AT_ONCE_SECONDS)
-        await asyncio.sleep(min(wait, MAX_RETRY_SECONDS))
+        least = AGAIN_SECONDS if brief else AT_ONCE_SECONDS
+        await asyncio.sleep(min(max(reader.retry or 0.0, least), MAX_RETRY_SECONDS))
 
 
 async def _opened(session: Session, exchanger: Exchanger, last_id: str | None) -> Response | None:
@@ -89,7 +96,6 @@ async def _opened(session: Session, exchanger: Exchanger, last_id: str | None) -
         raise problem(outcome, initialize=False)
     if session.streamed and outcome.fate is Fate.RENEW:
         raise GoneError(outcome.text)
-    session.streaming = False
     return None
 
 
@@ -145,6 +151,9 @@ class _Reader:
                     self._event(event)
         except (BrokenError, eventstream.EventTooLargeError) as error:
             why += f": {error}"
+        except Exception as error:  # noqa: BLE001 - the session must not go on without who reads it
+            log.failure("remote_stream_failed", error)
+            why += ": a defect of the relay"
         if not self.endpoint.done():
             self.endpoint.set_exception(BrokenError(why))
         self._session.report(AwayError("RemoteUnreachable", why))
@@ -155,6 +164,11 @@ class _Reader:
                 self.endpoint.set_result(event.data.decode("utf-8", "replace").strip())
         elif event.data:
             number = answered(event.data)
+            pong = self._session.pongs.get(number) if number is not None else None
+            if pong is not None:
+                if not pong.done():
+                    pong.set_result(event.data)
+                return
             if number is not None:
                 self._session.pending.discard(number)
             self._take(event.data)

@@ -118,8 +118,6 @@ SPELLINGS = [
     [404, "Connection closed", -32000],
     [400, "Bad Request: No valid session ID provided", -32000],
     [400, "Bad Request: Server not initialized", -32000],
-    [200, "Session terminated", -32001],
-    [200, "session expired", -32000],
 ]
 
 
@@ -130,6 +128,33 @@ async def test_a_lost_session_in_every_spelling_costs_one_new_one(
     await far.control(forget=["sessions"], spelling=spelling)
     assert await client.text("echo", a=1) == {"a": 1}
     assert await far.count("initialize") == 2
+
+
+@pytest.mark.parametrize(
+    "spelling", [[200, "Session terminated", -32001], [200, "session expired", -32000]], ids=str
+)
+async def test_a_lost_session_that_is_told_with_200_is_replaced_and_no_call_is_sent_twice(
+    client: Client, far: Far, spelling: list[Any]
+) -> None:
+    await far.control(forget=["sessions"], spelling=spelling)
+    assert (await client.call("count"))["error"]["message"] == spelling[1]
+
+    async def replaced() -> bool:
+        return await far.count("initialize") == 2
+
+    await eventually(replaced)
+    assert await client.text("echo", a=1) == {"a": 1}
+    assert await far.count("tools/call") == 2
+
+
+@pytest.mark.parametrize("spelling", [[200, "Session terminated", -32001]], ids=str)
+async def test_a_list_that_is_refused_with_200_is_asked_for_again_once_a_probe_told_the_session_lost(
+    client: Client, far: Far, spelling: list[Any]
+) -> None:
+    await far.control(forget=["sessions"], spelling=spelling)
+    assert "result" in await client.request("tools/list")
+    assert await far.count("initialize") == 2
+    assert await far.count("ping") >= 1
 
 
 async def test_50_calls_after_a_restart_cost_one_handshake_and_no_call_gets_lost(

@@ -1,6 +1,7 @@
 """A server that runs somewhere else: its pod, and what is decided about it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from mcp_operator.adapters.kinds import PODS
 from mcp_operator.core import pod as pods
 from mcp_operator.core.api import MCPServerSpec, Phase, Reason, RecoveryAction
+from mcp_operator.core.api.remote import URL
 from mcp_operator.core.decide import decide
 from mcp_operator.core.observation import ContainerState, RelayView
 from mcp_operator.core.plan import Plan
@@ -212,3 +214,21 @@ async def test_a_remote_server_becomes_ready_whatever_memory_keeps_of_its_pod(se
     await setup.reconcile(("default", "time"))
     assert setup.status()["phase"] == "Connected"
     assert "image" not in setup.status()
+
+
+@pytest.mark.parametrize(
+    ("url", "accepted"),
+    [
+        ("https://mcp.example.com/mcp", True),
+        ("http://far:8080?x=1", True),
+        ("http://far.other.svc./mcp", True),
+        ("http://[::1]:8080/mcp", True),
+        ("http://a..b/mcp", False),
+        ("http://.a/mcp", False),
+        (f"http://{'a' * 63}.example.com", True),
+        (f"http://{'a' * 64}.example.com", False),
+        ("http://a:b/mcp", False),
+    ],
+)
+def test_a_url_whose_host_no_resolver_takes_is_refused(url: str, accepted: bool) -> None:
+    assert (re.fullmatch(URL, url) is not None) is accepted

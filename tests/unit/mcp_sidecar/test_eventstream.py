@@ -50,3 +50,26 @@ def test_many_lines_of_one_event_are_bounded_together() -> None:
 def test_no_bytes_break_the_reader(data: bytes) -> None:
     for event in EventReader(1000).feed(data + b"\n\n"):
         assert b"\n\n" not in event.data or event.data.count(b"\n") > 1
+
+
+def test_lines_without_value_are_bounded_too() -> None:
+    reader = EventReader(100)
+    for _ in range(10):
+        reader.feed(b"data\n" * 10)
+    with pytest.raises(EventTooLargeError):
+        reader.feed(b"data\n" * 10)
+
+
+def test_an_event_that_did_not_come_whole_is_forgotten_with_its_id() -> None:
+    reader = EventReader(1000)
+    assert reader.feed(b'id: 1\ndata: a\n\nid: 2\nevent: x\ndata: {"half') == [Event("message", b"a", "1")]
+    assert reader.last_id == "1"
+    reader.again()
+    assert reader.feed(b"data: whole\n\n") == [Event("message", b"whole", "1")]
+
+
+@pytest.mark.parametrize("value", [b"a\x01b", b"\x7f", b"x" * 5000])
+def test_an_id_that_no_header_can_have_is_none(value: bytes) -> None:
+    reader = EventReader(10_000)
+    reader.feed(b"id: before\n\nid: " + value + b"\n\n")
+    assert reader.last_id == "before"

@@ -7,7 +7,10 @@ from pydantic import ConfigDict, Field
 from mcp_operator.core.api.conditions import RemoteTransport
 from mcp_operator.core.api.model import Model, map_of, rules
 
-URL = r"^https?://[^/?#@\s]+([/?][^#\s]*)?$"
+# Names of hosts as DNS has them: labels of 1 to 63 characters. What the system's resolver makes of a name
+# beyond ASCII is found out by the relay.
+_HOST = r"(\[[^/?#@\s\[\]]+\]|[^/?#@\s:.\[\]]{1,63}(\.[^/?#@\s:.\[\]]{1,63})*\.?)"
+URL = rf"^https?://{_HOST}(:[0-9]*)?([/?][^#\s]*)?$"
 _HEADER = r"^[-!#$%&'*+.^_`|~0-9A-Za-z]+$"
 # Written by the relay itself, or about one connection only (mcp_sidecar.core.target).
 RESERVED_HEADERS = (

@@ -1,0 +1,455 @@
+"""Remote servers that answer what no server should: nobody else suffers, and no call runs twice."""
+
+import asyncio
+import json
+import queue
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_sidecar.core.target import Header
+from mcp_sidecar.remote import exchange, stream
+from mcp_sidecar.remote.client import Client
+from relaykit.client import body
+from relaykit.pod import Pod
+from relaykit.remote import listed, pod_for, target
+from relaykit.unruly import RESULTS, Exchange, Json, Unruly
+from relaykit.waiting import eventually
+
+MakeRelay = Callable[..., Awaitable[Pod]]
+
+
+@pytest.fixture
+def unruly() -> Iterator[Unruly]:
+    server = Unruly()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def relay(tmp_path: Path, unruly: Unruly) -> AsyncIterator[MakeRelay]:
+    """Makes a running relay: `await relay(path, where={…}, **settings)`."""
+    pods: list[Pod] = []
+
+    async def make(path: str = "/mcp", where: dict[str, Any] | None = None, **settings: Any) -> Pod:
+        directory = tmp_path / f"pod{len(pods)}"
+        pod = pod_for(directory, target(unruly.url(path), **(where or {})), **settings)
+        pods.append(pod)
+        await pod.relay()
+        return pod
+
+    yield make
+    for pod in pods:
+        await pod.stop()
+
+
+async def told(pod: Pod, text: str) -> None:
+    """Wait until the status tells an error with this text."""
+
+    async def shown() -> bool:
+        error = (await pod.status()).error
+        return error is not None and text in error.message
+
+    await eventually(shown, 15)
+
+
+async def came(unruly: Unruly, method: str, times: int) -> None:
+    """Wait until a method has come so often."""
+
+    async def seen() -> bool:
+        return unruly.seen.count(method) >= times
+
+    await eventually(seen, 20)
+
+
+# Calls.
+
+
+async def test_a_call_whose_stream_is_not_to_be_had_again_is_not_sent_twice(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        unruly.deaf()
+        http.events(b"retry: 500\nid: 1\ndata:\n\n")  # until the socket is closed for good
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    answer = await client.call("t")
+    assert answer["error"]["data"]["outcome"] == "unknown"
+    unruly.stop()
+    unruly.start()
+    unruly.post = lambda *_: False
+    assert "result" in await client.call("other")
+    assert unruly.asked == ["t", "other"]
+
+
+async def ready(relay: MakeRelay, *arguments: Any, **settings: Any) -> Pod:
+    pod = await relay(*arguments, **settings)
+    await pod.until("Connected")
+    return pod
+
+
+async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    asked: list[int] = []
+    places: list[str] = []
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        asked.append(message["id"])
+        http.events(b"retry: 1\nid: 0\ndata:\n\n")
+        return True
+
+    def get(http: Exchange) -> bool:
+        place = http.headers.get("last-event-id")
+        if place is None:
+            return False
+        places.append(place)
+        if len(places) < 8:
+            http.events(b'id: %d\ndata:\n\nid: lost\ndata: {"half' % len(places))
+        else:
+            http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    assert (await client.call("t"))["result"] == {"content": []}
+    assert places == [str(number) for number in range(8)]
+
+
+async def test_a_stream_that_does_not_get_on_is_given_up(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.events(b"id: 0\ndata:\n\n")
+        return True
+
+    def get(http: Exchange) -> bool:
+        if http.headers.get("last-event-id") is None:
+            return False
+        http.events(b": nothing\n\n")
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    assert (await client.call("t"))["error"]["data"]["outcome"] == "unknown"
+    assert unruly.asked == ["t"]
+
+
+async def test_an_event_id_of_any_script_goes_back_in_utf_8(unruly: Unruly, relay: MakeRelay) -> None:
+    asked: list[int] = []
+    places: list[bytes] = []
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        asked.append(message["id"])
+        http.events("id: ✓\ndata:\n\n".encode())
+        return True
+
+    def get(http: Exchange) -> bool:
+        place = http.headers.get("last-event-id")
+        if place is None:
+            return False
+        places.append(place.encode("latin-1"))
+        http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    assert (await client.call("t"))["result"] == {"content": []}
+    assert places == ["✓".encode()]
+
+
+async def test_a_tool_s_own_error_about_a_session_is_its_answer(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or message["params"]["name"] != "browser":
+            return False
+        http.error(message, 200, -32000, "Browser session 17 not found")
+        return True
+
+    unruly.post = post
+    pod = await ready(relay)
+    first, second = await pod.connected(), await pod.connected()
+    for _ in range(3):
+        assert (await first.call("browser"))["error"]["message"] == "Browser session 17 not found"
+        assert "result" in await second.call("t")
+    assert unruly.asked == ["browser", "t"] * 3
+    await came(unruly, "ping", 1)
+    assert unruly.seen.count("initialize") == 1
+
+
+async def test_a_refusal_that_a_new_session_repeats_is_not_laid_to_the_session(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or message["params"]["name"] != "browser":
+            return False
+        http.error(message, 404, -32000, "Session not found")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert (await client.call("browser"))["error"]["message"] == "Session not found"
+    assert "result" in await client.call("t")
+    assert unruly.asked == ["browser", "browser", "t"]
+    assert unruly.seen.count("initialize") == 2
+
+
+async def test_a_tool_that_is_refused_by_401_holds_up_nobody_else(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or message["params"]["name"] != "private":
+            return False
+        http.reply(401, {"error": "not yours"})
+        return True
+
+    unruly.post = post
+    pod = await ready(relay, where={"slow": 300.0})
+    first, second = await pod.connected(), await pod.connected()
+    assert "not yours" in (await first.call("private"))["error"]["message"]
+    await came(unruly, "ping", 1)
+    assert "result" in await second.call("t")
+    status = await pod.status()
+    assert (status.state, status.error) == ("Connected", None)
+
+
+async def test_headers_that_the_server_refuses_from_now_on_are_told(unruly: Unruly, relay: MakeRelay) -> None:
+    pod = await ready(relay)
+    await listed(pod, "t")
+
+    def post(http: Exchange, _message: Json) -> bool:
+        http.reply(401)
+        return True
+
+    unruly.post = post
+    assert "401" in (await (await pod.connected()).call("t"))["error"]["message"]
+    await told(pod, "spec.remote.headersFrom")
+
+
+async def test_an_answer_to_a_question_of_a_lost_session_is_not_given_to_the_next(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    asking = threading.Event()
+    lost: list[str | None] = []
+    answers: list[str | None] = []
+    question = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+    asks = {"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": question}
+
+    def post(http: Exchange, message: Json) -> bool:
+        if "method" not in message:
+            answers.append(http.sid)
+        if lost and http.sid in lost:
+            http.error(message, 404, -32001, "Session not found")
+            return True
+        if message.get("method") != "tools/call":
+            return False
+        http.events(b"data: %b\n\n" % json.dumps(asks).encode())
+        asking.wait(20)
+        return True
+
+    unruly.post = post
+    pod = await ready(relay, client_capabilities=("elicitation",))
+    client = await pod.connected(capabilities={"elicitation": {}})
+    call = body("tools/call", 1, name="t", arguments={})
+    async with client.http.stream("POST", client.url, json=call, headers=client.headers()) as response:
+        async for line in response.aiter_lines():
+            if "elicitation/create" in line:
+                number = json.loads(line.removeprefix("data: "))["id"]
+                break
+        lost.append("s1")
+        answer = {"jsonrpc": "2.0", "id": number, "result": {"action": "decline"}}
+        await client.http.post(client.url, json=answer, headers=client.headers())
+        await came(unruly, "initialize", 2)
+        await pod.until("Connected")
+        asking.set()
+    assert "result" in await client.request("tools/list")
+    assert answers == ["s1"]
+
+
+# What would have ended the relay.
+
+
+async def test_a_retry_after_beyond_every_calendar_says_nothing(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "initialize" or unruly.seen.count("initialize") > 2:
+            return False
+        http.reply(503, b"busy", retry_after="Mon, 01 Jan 99999999999999999999 00:00:00 GMT")
+        return True
+
+    unruly.post = post
+    await ready(relay)
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".example.com"])
+async def test_a_host_that_no_name_server_takes_is_told(tmp_path: Path, host: str) -> None:
+    pod = pod_for(tmp_path, target(f"http://{host}/mcp"))
+    await pod.relay()
+    try:
+        await told(pod, "spec.remote.url")
+    finally:
+        await pod.stop()
+
+
+async def test_a_defect_of_the_link_is_told_and_got_over(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "request", broken)
+        pod = await relay()
+        await told(pod, "a defect of the relay (ZeroDivisionError)")
+    await pod.until("Connected")
+    assert "result" in await (await pod.connected()).call("t")
+
+
+async def test_a_head_without_end_is_given_up(tmp_path: Path) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nX-A: ")
+        try:
+            while True:
+                writer.write(b"a" * 10_000)
+                await writer.drain()
+        except OSError:
+            ended.set()
+
+    ended = asyncio.Event()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    pod = pod_for(tmp_path, target(f"http://127.0.0.1:{port}/mcp"))
+    await pod.relay()
+    try:
+        await told(pod, "head is too large")
+        await asyncio.wait_for(ended.wait(), 10)
+    finally:
+        await pod.stop()
+        server.close()
+
+
+# Streams.
+
+
+class Old:
+    """A server over SSE, whose stream can fall silent."""
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._streams: list[queue.Queue[bytes]] = []
+
+    def post(self, http: Exchange, message: Json) -> bool:
+        if http.path == "/sse":
+            http.reply(405)
+            return True
+        http.reply(202)
+        if not self.silent and "id" in message and "method" in message:
+            result = RESULTS.get(message["method"], {})
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            self._streams[-1].put(b"data: %b\n\n" % json.dumps(answer).encode())
+        return True
+
+    def get(self, http: Exchange) -> bool:
+        mine: queue.Queue[bytes] = queue.Queue()
+        self._streams.append(mine)
+        self.silent = False
+        mine.put(b"event: endpoint\ndata: /messages\n\n")
+        http.stream(iter(mine.get, b""))
+        return True
+
+
+async def test_a_stream_of_sse_that_fell_silent_is_replaced(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(exchange, "PROBE_SECONDS", 2.0)
+    old = Old()
+    unruly.post, unruly.get = old.post, old.get
+    client = await (await ready(relay, "/sse", {"transport": "SSE"})).connected()
+    await came(unruly, "ping", 3)
+    assert unruly.seen.count("GET") == 1
+    assert "result" in await client.call("t")
+    old.silent = True
+    await came(unruly, "GET", 2)
+    assert "result" in await client.call("t")
+
+
+async def test_a_stream_that_ends_at_once_is_opened_in_peace_whatever_the_server_asks(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+
+    def get(http: Exchange) -> bool:
+        times.append(loop.time())
+        http.events(b"retry: 1\n\n")
+        return True
+
+    unruly.get = get
+    await ready(relay)
+    await came(unruly, "GET", 3)
+    assert times[2] - times[0] > 1.5 * stream.AGAIN_SECONDS
+
+
+# Secrets.
+
+
+async def test_a_secret_across_the_cut_of_a_long_text_is_hidden(
+    tmp_path: Path, unruly: Unruly, relay: MakeRelay
+) -> None:
+    secret = "sesame-opens-the-very-long-door-0123456789"
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(400, b"y " * 130 + b"Bearer " + secret.encode())
+        return True
+
+    unruly.post = post
+    files = tmp_path / "pod0" / "secrets"
+    files.mkdir(parents=True)
+    (files / "h0").write_text(secret)
+    pod = await ready(relay, where={"headers": (Header("Authorization", "h0", "Bearer "),)})
+    message = (await (await pod.connected()).call("t"))["error"]["message"]
+    assert "sesame" not in message
+    assert "Bearer ***" in message
+
+
+async def test_a_secret_in_the_url_s_query_is_hidden_from_callers_and_in_the_status(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    pod = await ready(relay, "/mcp?api_key=SECRET%2F123&v=12")
+
+    def post(http: Exchange, _message: Json) -> bool:
+        http.reply(410, {"message": f"no route {http.path}, key SECRET/123"})
+        return True
+
+    unruly.post = post
+    message = (await (await pod.connected()).call("t"))["error"]["message"]
+    assert "SECRET" not in message
+    assert "no route /mcp?***&***, key ***" in message
+    again = await relay("/mcp?api_key=SECRET%2F123&v=12")
+    await told(again, "no route /mcp?***&***, key ***")
+
+
+async def test_a_session_whose_handshake_fails_is_ended(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "notifications/initialized" or "DELETE" in unruly.seen:
+            return False
+        http.reply(500)
+        return True
+
+    unruly.post = post
+    await relay()
+    await came(unruly, "tools/list", 1)
+    assert unruly.seen.count("initialize") == 2
+    assert unruly.seen.count("DELETE") == 1
