@@ -59,6 +59,12 @@ _SESSION_LOST = re.compile(
     r"|(unknown|invalid|no valid|no such|expired)\b.{0,20}\bsession|server not initialized",
     re.IGNORECASE,
 )
+# These words and no others: whoever says only this says it of the session.
+_BARE = re.compile(
+    r"(session (has |was )?(been )?(not found|unknown|terminated|expired|closed)|(unknown|no such) session"
+    r"|no valid session id provided|server not initialized)\W*(please re-?initiali[sz]e\W*)?",
+    re.IGNORECASE,
+)
 _CONNECTION_CLOSED = re.compile(r"connection closed", re.IGNORECASE)
 
 
@@ -89,6 +95,8 @@ def judge(status: int, method: str, said: Said | None, *, in_session: bool, hand
 def _answered(method: str, said: Said | None) -> Fate:
     if said is None or said.code not in _SESSION_CODES:
         return Fate.ANSWER
+    if _BARE.fullmatch(said.message):
+        return Fate.RENEW
     if method == "tools/call":  # the words of a tool that has worked, perhaps: "browser session 17 not found"
         lost = _SESSION_LOST.search(said.message) or _CONNECTION_CLOSED.search(said.message)
         return Fate.DOUBTED if lost else Fate.ANSWER

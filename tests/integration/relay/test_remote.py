@@ -118,6 +118,8 @@ SPELLINGS = [
     [404, "Connection closed", -32000],
     [400, "Bad Request: No valid session ID provided", -32000],
     [400, "Bad Request: Server not initialized", -32000],
+    [200, "Session terminated", -32001],
+    [200, "session expired", -32000],
 ]
 
 
@@ -131,9 +133,9 @@ async def test_a_lost_session_in_every_spelling_costs_one_new_one(
 
 
 @pytest.mark.parametrize(
-    "spelling", [[200, "Session terminated", -32001], [200, "session expired", -32000]], ids=str
+    "spelling", [[200, "Connection closed", -32000], [200, "The session 17 has expired", -32001]], ids=str
 )
-async def test_a_lost_session_that_is_told_with_200_is_replaced_and_no_call_is_sent_twice(
+async def test_a_lost_session_that_a_tool_may_have_told_of_is_replaced_and_no_call_is_sent_twice(
     client: Client, far: Far, spelling: list[Any]
 ) -> None:
     await far.control(forget=["sessions"], spelling=spelling)
