@@ -67,6 +67,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--port", type=int, default=0, help="port to serve; 0 takes a free one (default)")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve (default 127.0.0.1)")
+    _add_clients(parser)
+    _add_server(parser)
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS", help="the server's command"
+    )
+    return parser
+
+
+def _add_clients(parser: argparse.ArgumentParser) -> None:
+    """Who may call, by which name and how often."""
     parser.add_argument("--token", help="bearer token that clients must send (default: none)")
     parser.add_argument(
         "--jwt-issuer",
@@ -89,6 +99,29 @@ def _parser() -> argparse.ArgumentParser:
         help="name that clients may call this server by: NAME, NAME:PORT, *.SUFFIX or *; may be repeated "
         "(default: localhost only)",
     )
+    parser.add_argument(
+        "--http-sse",
+        action="store_true",
+        help="serve the deprecated HTTP+SSE transport of revision 2024-11-05, too, at /sse",
+    )
+    parser.add_argument(
+        "--calls-per-minute", type=_whole, default=0, metavar="N", help="limit of one client (default: none)"
+    )
+    parser.add_argument(
+        "--call-burst",
+        type=_whole,
+        default=0,
+        metavar="N",
+        help="calls that a client may make at once after a time of quiet (default: what 10 seconds bring)",
+    )
+    parser.add_argument(
+        "--concurrent-calls", type=_whole, default=0, metavar="N", help="limit of one client (default: none)"
+    )
+    parser.add_argument("--audit", action="store_true", help="write a line about every call to stdout")
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    """What is spoken with the server, and within which limits."""
     parser.add_argument("--name", help="name of the server in messages (default: the program's or package's)")
     parser.add_argument(
         "--call-timeout", type=float, default=30.0, metavar="SECONDS", help="limit of a call (default 30)"
@@ -99,11 +132,6 @@ def _parser() -> argparse.ArgumentParser:
         default=16 << 20,
         metavar="BYTES",
         help="limit of one message (default 16777216)",
-    )
-    parser.add_argument(
-        "--http-sse",
-        action="store_true",
-        help="serve the deprecated HTTP+SSE transport of revision 2024-11-05, too, at /sse",
     )
     parser.add_argument(
         "--protocol",
@@ -127,24 +155,6 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="declare to the server that it may ask clients for this; may be repeated (default: none)",
     )
-    parser.add_argument(
-        "--calls-per-minute", type=_whole, default=0, metavar="N", help="limit of one client (default: none)"
-    )
-    parser.add_argument(
-        "--call-burst",
-        type=_whole,
-        default=0,
-        metavar="N",
-        help="calls that a client may make at once after a time of quiet (default: what 10 seconds bring)",
-    )
-    parser.add_argument(
-        "--concurrent-calls", type=_whole, default=0, metavar="N", help="limit of one client (default: none)"
-    )
-    parser.add_argument("--audit", action="store_true", help="write a line about every call to stdout")
-    parser.add_argument(
-        "command", nargs=argparse.REMAINDER, metavar="-- CMD ARGS", help="the server's command"
-    )
-    return parser
 
 
 def _whole(text: str) -> int:

@@ -9,7 +9,7 @@ import pytest
 from clusterkit import kube as k
 from clusterkit import manifests
 from clusterkit.leanmcp import CONTENT, McpClient
-from clusterkit.servers import Server, Servers
+from clusterkit.servers import Server, Servers, standing
 
 WRONG = {
     "no token": {},
@@ -22,11 +22,8 @@ WRONG = {
 @pytest.fixture
 async def guarded(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
     """One server for all tests of this module; the end of the namespace ends it."""
-    server = Server(kube, namespace, "guarded")
-    await server.apply()
-    await server.ready()
-    yield server
-    await server.close()
+    async with standing(kube, namespace, "guarded") as server:
+        yield server
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])

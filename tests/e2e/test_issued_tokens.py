@@ -10,7 +10,7 @@ import pytest
 from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.leanmcp import Endpoint, Http, McpClient
-from clusterkit.servers import Server, Servers, condition, container_status, has_error
+from clusterkit.servers import Server, Servers, condition, container_status, has_error, standing
 
 AUDIENCE = "https://guarded.example/mcp"
 
@@ -34,11 +34,9 @@ async def token(namespace: str, account: str = "default", audience: str = AUDIEN
 @pytest.fixture
 async def guarded(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
     """A server without any way out of its pod; the end of the namespace ends it."""
-    server = Server(kube, namespace, "guarded")
-    await server.apply(auth=await auth(kube), network={"egress": "None"})
-    await server.ready()
-    yield server
-    await server.close()
+    spec = {"auth": await auth(kube), "network": {"egress": "None"}}
+    async with standing(kube, namespace, "guarded", **spec) as server:
+        yield server
 
 
 async def test_a_service_account_token_opens_the_server_and_others_do_not(guarded: Server) -> None:

@@ -7,17 +7,14 @@ import pytest
 
 from clusterkit import kube as k
 from clusterkit import manifests
-from clusterkit.servers import Server, Servers
+from clusterkit.servers import Server, Servers, standing
 
 
 @pytest.fixture
 async def writer(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
     """One server for all tests of this module; the end of the namespace ends it."""
-    server = Server(kube, namespace, "writer")
-    await server.apply()
-    await server.ready()
-    yield server
-    await server.close()
+    async with standing(kube, namespace, "writer") as server:
+        yield server
 
 
 def containers(pod: k.Json) -> list[k.Json]:

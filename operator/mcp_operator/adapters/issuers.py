@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from mcp_operator.adapters import outage
+from mcp_operator.adapters import body, outage
 from mcp_operator.adapters.errors import IssuerError
 
 FETCH_SECONDS: Final = 10.0
@@ -65,14 +65,12 @@ class Issuers:
         return self._client
 
     async def _content(self, url: str) -> bytes:
-        found = bytearray()
         # No redirects: who is trusted with the keys is who the spec names.
         async with self._session().get(url, headers=_HEADERS, allow_redirects=False) as answer:
             if answer.status != HTTPStatus.OK:
                 absent = answer.status in {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
                 raise IssuerError(f"it answers HTTP {answer.status}", absent=absent)
-            async for chunk in answer.content.iter_any():
-                found += chunk
-                if len(found) > MAX_DOCUMENT:
-                    raise IssuerError(f"it sends more than {MAX_DOCUMENT} bytes")
-        return bytes(found)
+            found = await body.bounded(answer, MAX_DOCUMENT)
+        if found is None:
+            raise IssuerError(f"it sends more than {MAX_DOCUMENT} bytes")
+        return found

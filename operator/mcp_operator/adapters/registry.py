@@ -16,7 +16,7 @@ from typing import Any, Final
 import aiohttp
 from multidict import CIMultiDictProxy
 
-from mcp_operator.adapters import outage
+from mcp_operator.adapters import body, outage
 from mcp_operator.adapters.errors import RegistryError
 from mcp_operator.core.oci import challenge, image
 from mcp_operator.core.oci.challenge import Challenge
@@ -168,15 +168,13 @@ class _Visit:
         return f"Bearer {token}"
 
     async def _content(self, url: str, headers: dict[str, str], query: dict[str, str]) -> _Answer:
-        found = bytearray()
         async with self._client.get(
             url, headers=headers, params=query, max_redirects=MAX_REDIRECTS + 1
         ) as answer:
-            async for chunk in answer.content.iter_any():
-                found += chunk
-                if len(found) > MAX_DOCUMENT:
-                    raise RegistryError(f"it sends a document of more than {MAX_DOCUMENT} bytes")
-            return answer.status, answer.headers, bytes(found)
+            found = await body.bounded(answer, MAX_DOCUMENT)
+        if found is None:
+            raise RegistryError(f"it sends a document of more than {MAX_DOCUMENT} bytes")
+        return answer.status, answer.headers, found
 
 
 def _error(status: int, what: str) -> RegistryError:

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 import aiohttp
 import pydantic
 
+from mcp_operator.adapters import body
 from mcp_operator.adapters.errors import KeysRefusedError, UnreachableError, UnreadableError
 from mcp_relay_api import paths
 from mcp_relay_api.status import RelayStatus
@@ -182,13 +183,11 @@ def _session(*, keep: bool) -> aiohttp.ClientSession:
 
 
 async def _content(answer: aiohttp.ClientResponse) -> bytes:
-    """The body as it comes, read no further than the limit: whoever listens there may send without end."""
-    found = bytearray()
-    async for chunk in answer.content.iter_any():
-        found += chunk
-        if len(found) > MAX_DOCUMENT:
-            raise UnreadableError(f"it has more than {MAX_DOCUMENT} bytes")
-    return bytes(found)
+    """The body: whoever listens there may send without end."""
+    found = await body.bounded(answer, MAX_DOCUMENT)
+    if found is None:
+        raise UnreadableError(f"it has more than {MAX_DOCUMENT} bytes")
+    return found
 
 
 def _read(content: bytes) -> RelayStatus:

@@ -5,7 +5,9 @@ and what is to be said comes on the stream. The session ends with the stream.
 """
 
 import asyncio
+import contextlib
 import secrets
+from collections.abc import Iterator
 from urllib.parse import parse_qs
 
 from mcp_sidecar.core import frames, readings, tracing
@@ -108,22 +110,15 @@ class SseEndpoint:
         visit, exchange.visit = exchange.visit, None
         exchange.reply(_ACCEPTED)
         if stream.client is not None and stream.client.home.open:
-            self._call(stream, stream.client, frame, visit)
+            with _ended_by_errors(visit):
+                self._call(stream, stream.client, frame, visit)
         else:
             exchange.spawn(self._later(stream, frame, visit))
 
     async def _later(self, stream: _Stream, frame: frames.Frame, visit: Visit | None) -> None:
         """Serve `initialize`, or what came before the server could be used."""
-        try:
+        with _ended_by_errors(visit):
             await self._served(stream, frame, visit)
-        except asyncio.CancelledError:
-            if visit is not None:
-                visit.ended("cancelled")
-            raise
-        except BaseException:
-            if visit is not None:
-                visit.ended("failed")
-            raise
 
     async def _served(self, stream: _Stream, frame: frames.Frame, visit: Visit | None) -> None:
         try:
@@ -171,10 +166,6 @@ class SseEndpoint:
         except RefusedError as refusal:
             _refuse(stream, frame, refusal, visit)
             return
-        except BaseException:  # a defect; in a task or not, nobody else knows of the visit
-            if visit is not None:
-                visit.ended("failed")
-            raise
         if visit is not None:
             visit.follow(call)
         call.outbox = _Channel(stream.outbox)
@@ -187,6 +178,17 @@ class SseEndpoint:
         else:
             stream.outbox.put(call.answer)
             self._relay.finished(call)
+
+
+@contextlib.contextmanager
+def _ended_by_errors(visit: Visit | None) -> Iterator[None]:
+    """Once its exchange was answered nobody else knows of the visit: whatever goes wrong ends it."""
+    try:
+        yield
+    except BaseException as error:
+        if visit is not None:
+            visit.ended("cancelled" if isinstance(error, asyncio.CancelledError) else "failed")
+        raise
 
 
 def _refuse(stream: _Stream, frame: frames.Frame, refusal: RefusedError, visit: Visit | None) -> None:

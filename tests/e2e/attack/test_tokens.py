@@ -12,7 +12,7 @@ import pytest
 from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.leanmcp import McpClient
-from clusterkit.servers import Server
+from clusterkit.servers import Server, standing
 from relaykit.issuer import Issuer, bad_tokens
 
 AUDIENCE = "https://victim.example/mcp"
@@ -23,11 +23,9 @@ LISTING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode
 async def guarded(kube: k.Kube, namespace: str) -> AsyncIterator[Server]:
     """One server for all tests of this module; the end of the namespace ends it."""
     issuer = (await kube.call("GET", "/.well-known/openid-configuration"))["issuer"]
-    server = Server(kube, namespace, "guarded")
-    await server.apply(auth={"type": "JWT", "jwt": {"issuer": issuer, "audiences": [AUDIENCE]}})
-    await server.ready()
-    yield server
-    await server.close()
+    auth = {"type": "JWT", "jwt": {"issuer": issuer, "audiences": [AUDIENCE]}}
+    async with standing(kube, namespace, "guarded", auth=auth) as server:
+        yield server
 
 
 class Forger(Issuer):

@@ -282,11 +282,17 @@ async def test_a_defect_is_no_end_of_it(net: World) -> None:
     await sets.close()
 
 
+def wired(net: World, setup: Any) -> KeySets:
+    """Key sets that the reconcile of `setup` uses."""
+    sets = net.sets()
+    setup.reconcile._key_sets = setup.reconcile._observer._key_sets = sets
+    return sets
+
+
 async def test_the_reconcile_brings_the_keys_until_the_relay_has_them(
     net: World, setup: Any, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets = net.sets()
-    setup.reconcile._key_sets = setup.reconcile._observer._key_sets = sets
+    sets = wired(net, setup)
     taken: list[bytes] = []
     away = False
 
@@ -315,8 +321,7 @@ async def test_the_reconcile_brings_the_keys_until_the_relay_has_them(
 async def test_a_place_that_cannot_be_asked_does_not_leave_the_keys_of_another_one_in_use(
     net: World, setup: Any, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets = net.sets()
-    setup.reconcile._key_sets = setup.reconcile._observer._key_sets = sets
+    sets = wired(net, setup)
     taken: list[bytes] = []
 
     async def bring(_key: Any, document: bytes) -> bool:
@@ -343,8 +348,7 @@ async def test_a_place_that_cannot_be_asked_does_not_leave_the_keys_of_another_o
 async def test_a_set_that_the_relay_refuses_is_told_in_the_status(
     net: World, setup: Any, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sets = net.sets()
-    setup.reconcile._key_sets = setup.reconcile._observer._key_sets = sets
+    sets = wired(net, setup)
 
     async def bring(_key: Any, _document: bytes) -> bool:
         raise KeysRefusedError("HTTP 400", status=400)

@@ -5,7 +5,8 @@ import base64
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -171,6 +172,16 @@ class Server:
             if process.returncode is None:
                 process.terminate()
             await process.wait()
+
+
+@asynccontextmanager
+async def standing(kube: k.Kube, namespace: str, name: str, **spec: Any) -> AsyncIterator[Server]:
+    """A ready server for all tests of a module; the end of the namespace ends it."""
+    server = Server(kube, namespace, name)
+    await server.apply(**spec)
+    await server.ready()
+    yield server
+    await server.close()
 
 
 class Servers:
