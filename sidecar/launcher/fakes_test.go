@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,6 +52,24 @@ func fakeServer(mode string, args []string) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		os.Exit(1)
+	case "spawn": // COUNT MIB: holds memory and starts programs meanwhile, then says "ok" and waits for the end of stdin
+		held := bytes.Repeat([]byte("x"), atoi(args[1])<<20)
+		for range atoi(args[0]) {
+			mustDo(exec.Command("true").Run())
+		}
+		fmt.Println("ok")
+		must(io.Copy(io.Discard, os.Stdin))
+		runtime.KeepAlive(held)
+	case "eat": // for each line MIB: holds so much more memory, then says "ok"
+		var held [][]byte
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); fmt.Println("ok") {
+			more := make([]byte, atoi(lines.Text())<<20)
+			for at := 0; at < len(more); at += os.Getpagesize() {
+				more[at] = 1
+			}
+			held = append(held, more)
+		}
+		runtime.KeepAlive(held)
 	case "signals": // prints the signals that it gets
 		channel := make(chan os.Signal, 8)
 		signal.Notify(channel, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT)

@@ -70,6 +70,8 @@ type keeper struct {
 	others   map[string]*kept
 	exitCode int
 	stopping bool
+	look     <-chan time.Time // when to look at what the processes hold; nil: they have no limit
+	over     []int            // launchers whose processes exceeded it at the last look
 }
 
 // keep is "run" with --control: it returns the exit code of the first process.
@@ -92,6 +94,9 @@ func keep(opts options) int {
 	}
 	go k.collect(news)
 	go k.serve(listener)
+	if opts.memoryLimit > 0 {
+		k.look = time.After(lookSeldom)
+	}
 	for k.first != nil || len(k.others) > 0 {
 		select {
 		case sig := <-signals:
@@ -100,6 +105,8 @@ func keep(opts options) int {
 			k.onRequest(one)
 		case one := <-k.ended:
 			k.onEnd(one)
+		case <-k.look:
+			k.onLook()
 		}
 	}
 	return k.exitCode
@@ -207,6 +214,22 @@ func (k *keeper) killStrays() {
 	}
 }
 
+// onLook tells the launchers of processes that exceed the memory limit: each knows best how to end its own.
+func (k *keeper) onLook() {
+	roots := make([]int, 0, len(k.others)+1)
+	if k.first != nil {
+		roots = append(roots, k.first.pid)
+	}
+	for _, one := range k.others {
+		roots = append(roots, one.pid)
+	}
+	over, pause := judge(measure(roots, k.opts.memoryLimit), k.opts.memoryLimit)
+	for _, pid := range confirmed(over, k.over) {
+		signalProcess(pid, overLimit)
+	}
+	k.over, k.look = over, time.After(pause)
+}
+
 // onRequest does what is asked for. A channel of answers has room for two: nothing here waits for a client.
 func (k *keeper) onRequest(one asked) {
 	process := k.others[one.ID]
@@ -299,6 +322,9 @@ func (o *options) inherited() []string {
 	flags := []string{
 		"--max-line-bytes", strconv.Itoa(o.maxLineBytes), "--buffer-bytes", strconv.Itoa(o.bufferBytes),
 		"--drain", o.drain.String(), "--stdin-grace", o.stdinGrace.String(), "--term-grace", o.termGrace.String(),
+	}
+	if o.memoryLimit > 0 {
+		flags = append(flags, "--memory-limit", strconv.FormatInt(o.memoryLimit, 10))
 	}
 	if len(o.plainEnv) > 0 {
 		flags = append(flags, "--plain-env", strings.Join(o.plainEnv, ","))
