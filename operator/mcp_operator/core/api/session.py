@@ -59,7 +59,7 @@ _WITHIN = (
 # On the whole spec, whose other fields they look at.
 SESSION_RULES: Final = (
     (
-        f"!has(self.session) || !has(self.session.processMemoryLimit) || {_WITHIN}",
+        f"!has(self.session.processMemoryLimit) || {_WITHIN}",
         "spec.session.processMemoryLimit is above spec.resources.limits.memory: lower it or raise that",
     ),
 )
