@@ -24,57 +24,48 @@ type processFacts struct {
 	pid, parent int
 	held        int64    // bytes that it allocated, or maps of shared memory
 	shape       [2]int64 // KiB of addresses, and of mapped files that are in memory
+	root        int      // of the roots asked for, the one that it descends from; 0: none
 	twin        bool     // its memory is its parent's
 }
 
-// pair finds the processes that are like their parents to the byte, and takes their memory for the same: between vfork and
-// exec, the usual way to start another program, it is, and after a fork it is shared until one of the two writes.
-func pair(facts []processFacts) {
-	known := make(map[int]processFacts, len(facts))
-	for _, one := range facts {
-		known[one.pid] = one
+// relate finds out which root each process descends from, and whose memory is its parent's; it sorts the processes.
+//
+// Processes like their parents to the byte are taken to share all memory: between vfork and exec, the usual way to start
+// another program, they do, and after a fork until one of the two writes.
+func relate(facts []processFacts, roots []int) {
+	slices.SortFunc(facts, func(a, b processFacts) int { return a.pid - b.pid })
+	parent := func(one processFacts) (processFacts, bool) {
+		at, found := slices.BinarySearchFunc(facts, one.parent, func(other processFacts, pid int) int { return other.pid - pid })
+		if !found {
+			return processFacts{}, false
+		}
+		return facts[at], true
 	}
 	for i, one := range facts {
-		parent, there := known[one.parent]
-		if there && one.held == parent.held && one.shape == parent.shape {
-			facts[i].twin = true
-		}
-	}
-}
-
-// families lists the descendants of each root.
-func families(facts []processFacts, roots []int) map[int][]processFacts {
-	parents := make(map[int]int, len(facts))
-	for _, one := range facts {
-		parents[one.pid] = one.parent
-	}
-	found := make(map[int][]processFacts, len(roots))
-	for _, root := range roots {
-		found[root] = nil
-	}
-	for _, one := range facts {
+		above, known := parent(one)
+		facts[i].twin = known && one.held == above.held && one.shape == above.shape
 		// What is read while processes come and go may hold a circle: no line of ancestors is longer than all of them.
-		ancestor := one.parent
-		for steps := 0; ancestor != 0 && steps < len(facts); steps++ {
-			if _, wanted := found[ancestor]; wanted {
-				found[ancestor] = append(found[ancestor], one)
+		for steps := 0; one.parent != 0 && steps < len(facts); steps++ {
+			if slices.Contains(roots, one.parent) {
+				facts[i].root = one.parent
 				break
 			}
-			ancestor = parents[ancestor]
+			if one, known = parent(one); !known {
+				break
+			}
 		}
 	}
-	return found
 }
 
-// weigh sums what families hold, in bytes, as size tells it of each process.
-func weigh(families map[int][]processFacts, size func(processFacts) int64) map[int]int64 {
-	held := make(map[int]int64, len(families))
-	for root, family := range families {
+// weigh sums what the descendants of each root hold, in bytes, as size tells it of each process.
+func weigh(facts []processFacts, roots []int, size func(processFacts) int64) map[int]int64 {
+	held := make(map[int]int64, len(roots))
+	for _, root := range roots {
 		held[root] = 0
-		for _, one := range family {
-			if !one.twin {
-				held[root] += size(one)
-			}
+	}
+	for _, one := range facts {
+		if _, wanted := held[one.root]; wanted && !one.twin {
+			held[one.root] += size(one)
 		}
 	}
 	return held

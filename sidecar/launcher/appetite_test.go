@@ -14,6 +14,8 @@ import (
 
 const mib = 1 << 20
 
+func quickly(one processFacts) int64 { return one.held }
+
 func TestWhatAFamilyHoldsIsSummedWhereverItsProcessesWent(t *testing.T) {
 	t.Parallel()
 	facts := []processFacts{
@@ -28,7 +30,9 @@ func TestWhatAFamilyHoldsIsSummedWhereverItsProcessesWent(t *testing.T) {
 		{pid: 31, parent: 32, held: 32},  // read in the middle of changes: a circle
 		{pid: 32, parent: 31, held: 64},
 	}
-	held := weigh(families(facts, []int{10, 20, 40}), func(one processFacts) int64 { return one.held })
+	roots := []int{10, 20, 40}
+	relate(facts, roots)
+	held := weigh(facts, roots, quickly)
 	if want := map[int]int64{10: 7, 20: 8, 40: 0}; !reflect.DeepEqual(held, want) {
 		t.Errorf("got %v, want %v", held, want)
 	}
@@ -48,8 +52,8 @@ func TestAProcessThatSharesAllMemoryWithItsParentCountsOnce(t *testing.T) {
 	} {
 		test.child.pid, test.child.parent = 12, 11
 		facts := []processFacts{{pid: 11, parent: 10, held: 100, shape: shape}, test.child}
-		pair(facts)
-		held := weigh(families(facts, []int{10}), func(one processFacts) int64 { return one.held })
+		relate(facts, []int{10})
+		held := weigh(facts, []int{10}, quickly)
 		if held[10] != test.want {
 			t.Errorf("%s: %d, want %d", name, held[10], test.want)
 		}
@@ -120,7 +124,7 @@ func TestMemoryIsReadFromWhatTheKernelWrites(t *testing.T) {
 		t.Errorf("a process that has ended holds %d", got.held)
 	}
 	for text, known := range map[string]bool{"x\nA: 1 kB": true, "A: 1 kB": false, "\nA: kB": false, "": false, "\nA:\t": false} {
-		if _, got := field([]byte(text), "A:"); got != known {
+		if _, got := field([]byte(text), "\nA:"); got != known {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
@@ -141,17 +145,33 @@ func TestMemoryThatAForkedChildSharesCountsOnceWhenAllIsCountedExactly(t *testin
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stdin.Close(); _ = command.Wait() })
-	root, limit := os.Getpid(), int64(100*mib)
-	mine := func() int64 {
-		facts := processes()
-		pair(facts)
-		return weigh(families(facts, []int{command.Process.Pid}), func(one processFacts) int64 { return one.held })[command.Process.Pid]
+	census, err := newCensus()
+	if err != nil {
+		t.Fatal(err)
 	}
-	eventually(t, "the child does not hold what it forked", func() bool { return mine() > 64*mib })
+	root, limit := os.Getpid(), int64(100*mib)
+	eventually(t, "the child does not hold what it forked", func() bool {
+		census.take()
+		roots := []int{command.Process.Pid}
+		relate(census.facts, roots)
+		return weigh(census.facts, roots, quickly)[roots[0]] > 64*mib
+	})
 	eventually(t, "shared memory counts twice", func() bool {
-		held := measure([]int{root}, limit)[root]
+		held := census.measure([]int{root}, limit)[root]
 		return held > 64*mib && held < limit
 	})
+}
+
+func TestALookMakesLittleGarbage(t *testing.T) {
+	census, err := newCensus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := []int{os.Getpid()}
+	census.measure(roots, 1<<40)
+	if found := testing.AllocsPerRun(10, func() { census.measure(roots, 1<<40) }); found > 20 {
+		t.Errorf("%g allocations a look", found)
+	}
 }
 
 // eating starts a keeper whose processes hold what they are told to, at most 256 MiB.

@@ -71,7 +71,8 @@ type keeper struct {
 	exitCode int
 	stopping bool
 	look     <-chan time.Time // when to look at what the processes hold; nil: they have no limit
-	over     []int            // launchers whose processes exceeded it at the last look
+	census   *census
+	over     []int // launchers whose processes exceeded it at the last look
 }
 
 // keep is "run" with --control: it returns the exit code of the first process.
@@ -85,6 +86,10 @@ func keep(opts options) int {
 		followParent(opts.parent)
 	}
 	listener, err := listen(opts.control)
+	if err == nil && opts.memoryLimit > 0 {
+		k.look = time.After(lookSeldom)
+		k.census, err = newCensus()
+	}
 	if err == nil {
 		err = k.startFirst()
 	}
@@ -94,9 +99,6 @@ func keep(opts options) int {
 	}
 	go k.collect(news)
 	go k.serve(listener)
-	if opts.memoryLimit > 0 {
-		k.look = time.After(lookSeldom)
-	}
 	for k.first != nil || len(k.others) > 0 {
 		select {
 		case sig := <-signals:
@@ -223,7 +225,7 @@ func (k *keeper) onLook() {
 	for _, one := range k.others {
 		roots = append(roots, one.pid)
 	}
-	over, pause := judge(measure(roots, k.opts.memoryLimit), k.opts.memoryLimit)
+	over, pause := judge(k.census.measure(roots, k.opts.memoryLimit), k.opts.memoryLimit)
 	for _, pid := range confirmed(over, k.over) {
 		signalProcess(pid, overLimit)
 	}

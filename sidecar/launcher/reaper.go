@@ -87,17 +87,6 @@ func killTree(pgid int, none <-chan struct{}, patience time.Duration) {
 
 // children lists the processes whose parent is pid.
 func children(parent int) []int {
-	var found []int
-	for _, pid := range processIDs() {
-		if parentOf(strconv.Itoa(pid)) == parent {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// processIDs lists all processes that are seen from here.
-func processIDs() []int {
 	// In a process namespace of its own with a foreign /proc the numbers there mean other processes.
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil
@@ -112,9 +101,10 @@ func processIDs() []int {
 	if err != nil {
 		logf("list processes: %v", err)
 	}
-	found := make([]int, 0, len(names))
+	var found []int
 	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
+		pid, err := strconv.Atoi(name)
+		if err == nil && parentOf(name) == parent {
 			found = append(found, pid)
 		}
 	}
