@@ -15,6 +15,15 @@ import (
 	"time"
 )
 
+// taken gives so many MiB of memory that are really there.
+func taken(mib int) []byte {
+	held := make([]byte, mib<<20)
+	for at := 0; at < len(held); at += os.Getpagesize() {
+		held[at] = 1
+	}
+	return held
+}
+
 // fakeServer is the main function of a server process.
 func fakeServer(mode string, args []string) {
 	switch mode {
@@ -53,7 +62,7 @@ func fakeServer(mode string, args []string) {
 		}
 		os.Exit(1)
 	case "spawn": // COUNT MIB: holds memory and starts programs meanwhile, then says "ok" and waits for the end of stdin
-		held := bytes.Repeat([]byte("x"), atoi(args[1])<<20)
+		held := taken(atoi(args[1]))
 		for range atoi(args[0]) {
 			mustDo(exec.Command("true").Run())
 		}
@@ -63,11 +72,7 @@ func fakeServer(mode string, args []string) {
 	case "eat": // for each line MIB: holds so much more memory, then says "ok"
 		var held [][]byte
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); fmt.Println("ok") {
-			more := make([]byte, atoi(lines.Text())<<20)
-			for at := 0; at < len(more); at += os.Getpagesize() {
-				more[at] = 1
-			}
-			held = append(held, more)
+			held = append(held, taken(atoi(lines.Text())))
 		}
 		runtime.KeepAlive(held)
 	case "signals": // prints the signals that it gets

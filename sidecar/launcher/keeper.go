@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,9 +71,7 @@ type keeper struct {
 	others   map[string]*kept
 	exitCode int
 	stopping bool
-	look     <-chan time.Time // when to look at what the processes hold; nil: they have no limit
-	census   *census
-	over     []int // launchers whose processes exceeded it at the last look
+	guard    *guard // nil: processes have no memory limit
 }
 
 // keep is "run" with --control: it returns the exit code of the first process.
@@ -87,8 +86,7 @@ func keep(opts options) int {
 	}
 	listener, err := listen(opts.control)
 	if err == nil && opts.memoryLimit > 0 {
-		k.look = time.After(lookSeldom)
-		k.census, err = newCensus()
+		k.guard, err = newGuard(opts.memoryLimit)
 	}
 	if err == nil {
 		err = k.startFirst()
@@ -99,7 +97,15 @@ func keep(opts options) int {
 	}
 	go k.collect(news)
 	go k.serve(listener)
+	var excesses <-chan int
+	if k.guard != nil {
+		excesses = k.guard.excesses
+		go k.guard.run()
+	}
 	for k.first != nil || len(k.others) > 0 {
+		if k.guard != nil {
+			k.guard.roots.Store(k.pids())
+		}
 		select {
 		case sig := <-signals:
 			k.onSignal(sig.(syscall.Signal))
@@ -107,8 +113,8 @@ func keep(opts options) int {
 			k.onRequest(one)
 		case one := <-k.ended:
 			k.onEnd(one)
-		case <-k.look:
-			k.onLook()
+		case pid := <-excesses:
+			k.onExcess(pid)
 		}
 	}
 	return k.exitCode
@@ -205,31 +211,31 @@ func (p *kept) end(code int) {
 
 // killStrays ends what a launcher that was killed left behind.
 func (k *keeper) killStrays() {
-	known := map[int]bool{}
-	for _, one := range k.others {
-		known[one.pid] = true
-	}
+	known := k.pids()
 	for _, pid := range children(os.Getpid()) {
-		if !known[pid] && (k.first == nil || pid != k.first.pid) {
+		if !slices.Contains(known, pid) {
 			signalProcess(pid, syscall.SIGKILL)
 		}
 	}
 }
 
-// onLook tells the launchers of processes that exceed the memory limit: each knows best how to end its own.
-func (k *keeper) onLook() {
-	roots := make([]int, 0, len(k.others)+1)
+// pids lists the launchers that run.
+func (k *keeper) pids() []int {
+	found := make([]int, 0, len(k.others)+1)
 	if k.first != nil {
-		roots = append(roots, k.first.pid)
+		found = append(found, k.first.pid)
 	}
 	for _, one := range k.others {
-		roots = append(roots, one.pid)
+		found = append(found, one.pid)
 	}
-	over, pause := judge(k.census.measure(roots, k.opts.memoryLimit), k.opts.memoryLimit)
-	for _, pid := range confirmed(over, k.over) {
+	return found
+}
+
+// onExcess tells a launcher that its processes exceed the memory limit: it knows best how to end them.
+func (k *keeper) onExcess(pid int) {
+	if slices.Contains(k.pids(), pid) {
 		signalProcess(pid, overLimit)
 	}
-	k.over, k.look = over, time.After(pause)
 }
 
 // onRequest does what is asked for. A channel of answers has room for two: nothing here waits for a client.
