@@ -2,17 +2,20 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from relaykit.pod import free_port
+from relaykit.pod import Pod, free_port
+from relaykit.waiting import eventually
 
 Json = dict[str, Any]
 Post = Callable[["Exchange", Json], bool]
 """Answers a POST; False: it is answered as usual."""
 Get = Callable[["Exchange"], bool]
 """Answers a GET; False: with 405."""
+MakeRelay = Callable[..., Awaitable[Pod]]
+"""Makes a running relay in front of the server: `await relay(path, where={…}, **settings)`."""
 INITIALIZE: Json = {
     "protocolVersion": "2025-11-25",
     "capabilities": {"tools": {}},
@@ -133,3 +136,19 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         pass  # clients go away in the middle of things here
+
+
+async def came(unruly: Unruly, method: str, times: int) -> None:
+    """Wait until a method has come so often."""
+
+    async def seen() -> bool:
+        return unruly.seen.count(method) >= times
+
+    await eventually(seen, 20)
+
+
+async def ready(relay: MakeRelay, *arguments: Any, **settings: Any) -> Pod:
+    """A relay that has a session with the server."""
+    pod = await relay(*arguments, **settings)
+    await pod.until("Connected")
+    return pod
