@@ -1,17 +1,20 @@
 """Remote servers that answer what no server should: nobody else suffers, and no call runs twice."""
 
 import asyncio
+import gzip
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcp_sidecar.remote import exchange
 from mcp_sidecar.remote.client import Client
 from relaykit.client import body
 from relaykit.remote import listed, pod_for, target, told
-from relaykit.unruly import Exchange, Json, MakeRelay, Unruly, came, ready
+from relaykit.unruly import Exchange, Json, MakeRelay, Unruly, came, never, ready
 
 # Calls.
 
@@ -140,6 +143,102 @@ async def test_an_answer_to_a_question_of_a_lost_session_is_not_given_to_the_nex
         asking.set()
     assert "result" in await client.request("tools/list")
     assert answers == ["s1"]
+
+
+async def test_the_first_answer_counts(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
+        error = {"code": -32001, "message": "Session not found"}
+        both = (answer | {"result": {"content": []}}, answer | {"error": error})
+        http.events(b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in both))
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "result" in await client.call("t")
+    unruly.post = never
+    assert "result" in await client.call("other")
+    assert unruly.asked == ["t", "other"]
+
+
+async def test_a_retry_after_of_no_seconds_is_no_wish_for_a_storm(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or len(unruly.asked) > 2:
+            return False
+        times.append(time.monotonic())
+        http.reply(429, retry_after="0")
+        return True
+
+    times: list[float] = []
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "result" in await client.call("t")
+    assert unruly.asked == ["t"] * 3
+    assert times[1] - times[0] > 0.4
+
+
+async def test_a_redirect_that_cannot_be_read_is_told(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(307, location="http://[")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "redirects to nowhere" in (await client.call("t"))["error"]["message"]
+
+
+async def test_a_refusal_whose_body_does_not_come_is_one(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "ERROR_SECONDS", 0.2)
+    over = threading.Event()
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(400, b"no", content_length="1000")
+        http.wfile.flush()
+        over.wait(20)
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "HTTP 400" in (await client.call("t"))["error"]["message"]
+    assert not over.is_set()
+    over.set()
+
+
+@pytest.mark.parametrize(("status", "text"), [(200, "encoded ('gzip')"), (400, "did not answer: HTTP 400")])
+async def test_an_answer_that_is_compressed_unasked_is_told(
+    unruly: Unruly, relay: MakeRelay, status: int, text: str
+) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(status, gzip.compress(b" " * 10_000_000), content_encoding="gzip")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    message = (await client.call("t"))["error"]["message"]
+    assert text in message
+    assert message.isprintable()
+
+
+async def test_an_answer_that_goes_over_to_another_protocol_is_told(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(101, upgrade="h2c", connection="upgrade")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "another protocol" in (await client.call("t"))["error"]["message"]
 
 
 # What would have ended the relay.

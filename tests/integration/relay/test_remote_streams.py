@@ -1,13 +1,12 @@
 """Streams of remote servers that break off, fall silent, or never end."""
 
 import asyncio
-import json
-import queue
+import threading
 
 import pytest
 
 from mcp_sidecar.remote import exchange, stream
-from relaykit.unruly import RESULTS, Exchange, Json, MakeRelay, Unruly, came, ready
+from relaykit.unruly import Exchange, Json, MakeRelay, Old, Unruly, came, ready
 
 # The stream of a call.
 
@@ -89,33 +88,6 @@ async def test_an_event_id_of_any_script_goes_back_in_utf_8(unruly: Unruly, rela
 # The server's own stream.
 
 
-class Old:
-    """A server over SSE, whose stream can fall silent."""
-
-    def __init__(self) -> None:
-        self.silent = False
-        self._streams: list[queue.Queue[bytes]] = []
-
-    def post(self, http: Exchange, message: Json) -> bool:
-        if http.path == "/sse":
-            http.reply(405)
-            return True
-        http.reply(202)
-        if not self.silent and "id" in message and "method" in message:
-            result = RESULTS.get(message["method"], {})
-            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-            self._streams[-1].put(b"data: %b\n\n" % json.dumps(answer).encode())
-        return True
-
-    def get(self, http: Exchange) -> bool:
-        mine: queue.Queue[bytes] = queue.Queue()
-        self._streams.append(mine)
-        self.silent = False
-        mine.put(b"event: endpoint\ndata: /messages\n\n")
-        http.stream(iter(mine.get, b""))
-        return True
-
-
 async def test_a_stream_of_sse_that_fell_silent_is_replaced(
     unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,3 +119,92 @@ async def test_a_stream_that_ends_at_once_is_opened_in_peace_whatever_the_server
     await ready(relay)
     await came(unruly, "GET", 3)
     assert times[2] - times[0] > 1.5 * stream.AGAIN_SECONDS
+
+
+async def test_an_answer_that_sse_takes_after_its_stream_has_ended_is_an_error(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    old, late = Old(), threading.Event()
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or unruly.asked != ["t"]:
+            return old.post(http, message)
+        old.end()
+        late.wait(20)
+        http.reply(202)
+        return True
+
+    unruly.post, unruly.get = post, old.get
+    pod = await ready(relay, "/sse", {"transport": "SSE"})
+    client = await pod.connected()
+    call = asyncio.ensure_future(client.call("t"))
+    await came(unruly, "notifications/initialized", 2)
+    await pod.until("Connected")
+    late.set()
+    assert (await call)["error"]["data"]["outcome"] == "unknown"
+    assert "result" in await client.call("other")
+
+
+@pytest.mark.parametrize("status", [401, 403, 409, 429, 500, 504, None])
+async def test_a_stream_that_is_refused_is_asked_for_again_while_the_session_goes_on(
+    unruly: Unruly, relay: MakeRelay, status: int | None
+) -> None:
+    changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+
+    def get(http: Exchange) -> bool:
+        if unruly.seen.count("GET") == 2:
+            http.events(changed)
+        elif status is not None:
+            http.reply(status)
+        else:
+            http.close_connection = True
+        return True
+
+    unruly.get = get
+    pod = await ready(relay)
+    await came(unruly, "tools/list", 2)
+    await came(unruly, "GET", 3)
+    status_now = await pod.status()
+    assert (status_now.state, status_now.error, unruly.seen.count("initialize")) == ("Connected", None, 1)
+    assert unruly.seen.count("GET") == 3
+
+
+async def test_a_stream_stays_open_while_a_call_leaves_doubts_of_the_session(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    over = threading.Event()
+
+    def get(http: Exchange) -> bool:
+        http.events(b": open\n\n")
+        over.wait(20)
+        return True
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") == "tools/call":
+            http.reply(401)
+            return True
+        return False
+
+    unruly.get, unruly.post = get, post
+    client = await (await ready(relay)).connected()
+    await came(unruly, "GET", 1)
+    for times in (1, 2):
+        assert "401" in (await client.call("t"))["error"]["message"]
+        await came(unruly, "ping", times)
+    assert "result" in await client.request("tools/list")
+    assert unruly.seen.count("GET") == 1
+    over.set()
+
+
+async def test_an_event_that_is_too_large_is_not_fetched_again(unruly: Unruly, relay: MakeRelay) -> None:
+    places: list[str | None] = []
+
+    def get(http: Exchange) -> bool:
+        places.append(http.headers.get("last-event-id"))
+        http.events(b"id: 1\ndata: {}\n\n", *[b"data: %b\n" % (b"x" * 60_000) for _ in range(20)])
+        return True
+
+    unruly.get = get
+    await ready(relay, max_message_bytes=100_000)
+    await came(unruly, "GET", 3)
+    assert places == [None] * 3

@@ -1,6 +1,7 @@
 """A remote MCP server in a thread, which answers as a test's own functions will."""
 
 import json
+import queue
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -108,8 +109,14 @@ class Exchange(BaseHTTPRequestHandler):
 
     def reply(self, status: int, body: Json | bytes = b"", **headers: str) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self._head(status, "application/json", {"content-length": str(len(data))} | headers)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._head(status, "application/json", {"content-length": str(len(data))} | given)
         self.wfile.write(data)
+
+    def page(self, status: int, kind: str, body: bytes) -> None:
+        """What is no JSON-RPC."""
+        self._head(status, kind, {"content-length": str(len(body))})
+        self.wfile.write(body)
 
     def events(self, *chunks: bytes) -> None:
         """Begin an event stream; it ends when the test's function returns."""
@@ -126,7 +133,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.close_connection = True
         self.send_response(status)
         for name, value in ({"content-type": kind, "connection": "close"} | headers).items():
-            self.send_header(name.replace("_", "-"), value)
+            self.send_header(name, value)
         self.end_headers()
 
 
@@ -136,6 +143,37 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         pass  # clients go away in the middle of things here
+
+
+class Old:
+    """A server over SSE, whose stream can fall silent."""
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._streams: list[queue.Queue[bytes]] = []
+
+    def post(self, http: Exchange, message: Json) -> bool:
+        if http.path == "/sse":
+            http.reply(405)
+            return True
+        http.reply(202)
+        if not self.silent and "id" in message and "method" in message:
+            result = RESULTS.get(message["method"], {})
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            self._streams[-1].put(b"data: %b\n\n" % json.dumps(answer).encode())
+        return True
+
+    def get(self, http: Exchange) -> bool:
+        mine: queue.Queue[bytes] = queue.Queue()
+        self._streams.append(mine)
+        self.silent = False
+        mine.put(b"event: endpoint\ndata: /messages\n\n")
+        http.stream(iter(mine.get, b""))
+        return True
+
+    def end(self) -> None:
+        """End the newest stream."""
+        self._streams[-1].put(b"")
 
 
 async def came(unruly: Unruly, method: str, times: int) -> None:
