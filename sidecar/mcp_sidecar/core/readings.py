@@ -69,8 +69,8 @@ def _odd(members: Any, words: frozenset[str]) -> bool:
 def _members(message: dict[str, Any], params: dict[str, Any]) -> int:
     """The number of members of a usual frame.
 
-    Each member has a colon in the text. So a text with just as many has none that the parser dropped because it
-    stood twice; one with more has it in strings, in deeper objects, or indeed in repeated members.
+    Each member has a colon in the text. So a text with just as many has none that the parser dropped because
+    it stood twice; one with more has it in strings, in deeper objects, or indeed in repeated members.
     """
     arguments = params.get("arguments")
     return len(message) + len(params) + (len(arguments) if type(arguments) is dict else 0)
