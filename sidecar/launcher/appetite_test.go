@@ -176,6 +176,9 @@ func TestALookMakesLittleGarbage(t *testing.T) {
 
 // eating starts a keeper whose processes hold what they are told to, at most 256 MiB.
 func eating(t *testing.T, command []string, more ...string) *testLauncher {
+	if raceEnabled {
+		t.Skip("its own memory counts, some times that of the program")
+	}
 	return keeping(t, "2", command, append([]string{"--memory-limit", strconv.Itoa(256 * mib)}, more...)...)
 }
 
