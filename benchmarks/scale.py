@@ -38,7 +38,7 @@ Versions = dict[tuple[str, str], tuple[str, str]]
 
 
 def progress(text: str) -> None:
-    print(f"==> {text}", file=sys.stderr, flush=True)
+    print(f"==> {time.strftime('%X')} {text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,7 @@ async def run(servers: int) -> dict[str, float]:
             async with operator(namespace) as found:
                 progress(f"{servers} servers are made")
                 await apply(kube, namespace, servers)
+                progress("all are applied")
                 figures = {"all_ready_s": await until(lambda: ready(found, servers), START_SECONDS)}
                 progress("all are Ready; at rest")
                 figures |= await rest(found, kube, namespace)
