@@ -129,13 +129,13 @@ async def test_garbage_is_collected_after_an_answer_if_it_was_before(
     fake, found = api
     fake.answers = [lambda: web.Response(text=body)]
     meanwhile = []
-    load = kube.json.loads
+    load = json.loads
 
     def loads(text: str) -> Any:
         meanwhile.append(gc.isenabled())
         return load(text)
 
-    monkeypatch.setattr(kube.json, "loads", loads)
+    monkeypatch.setattr(json, "loads", loads)
     if not collecting:
         gc.disable()
     try:
