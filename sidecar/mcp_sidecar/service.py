@@ -1,8 +1,6 @@
 """One running relay: sessions, two ports, and an end that is bounded and can be asked for twice."""
 
 import asyncio
-import ctypes
-import gc
 import logging
 import signal
 import socket
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from mcp_sidecar import log
+from mcp_sidecar import log, memory
 from mcp_sidecar.core.document import Keys
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.session.perclient import PerClient
@@ -24,8 +22,6 @@ from mcp_sidecar.web.server import Server
 if TYPE_CHECKING:
     from mcp_sidecar.web.keyring import Keyring
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_LARGE_BYTES = 1024 * 1024
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 DRAIN_SECONDS = 6.0
 CLOSE_SECONDS = 0.5
@@ -65,6 +61,7 @@ class Service:
         for server in self._servers:
             await server.serving.wait()
         ready()
+        memory.release_code_now_and_then(loop)
         await self._stopping.wait()
         log.event("stopping", calls=len(self.relay.shared.table))
         # Without a process there is nothing to wait for: its calls were answered when it ended.
@@ -108,11 +105,7 @@ def run(
 
     `companion` is the pidfd of a process without which there is nothing to serve: the relay ends with it.
     """
-    _return_large_memory()
-    # What was loaded by now lives for ever, and calls make few cycles: collect seldom.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    memory.tune()
 
     async def main() -> int:
         service = Service(settings, listener, admin_listener)
@@ -133,16 +126,3 @@ def _companion_ended(companion: int, service: Service) -> None:
     asyncio.get_running_loop().remove_reader(companion)  # it stays readable for ever
     log.event("launcher_ended", logging.WARNING)
     service.stop()
-
-
-def _return_large_memory() -> None:
-    """Have large messages leave no trace.
-
-    The C library raises the size from which memory comes from, and returns to, the system each time a larger
-    block is freed: after one 32 MiB result all the next ones would stay in the heap. The free end of the heap
-    goes back in large pieces only: else each read of a large message takes its memory from the system again.
-    """
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):  # glibc; others do not adapt
-        library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-        library.mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)

@@ -57,7 +57,7 @@ def loads(data: bytes) -> Any:
         JsonError: not UTF-8, not JSON, nested too deeply, or of too many values.
 
     """
-    if len(data) > _COUNTED_BYTES and data.count(b"[") + data.count(b"{") + data.count(b",") > MAX_MARKS:
+    if len(data) > _COUNTED_BYTES and _marks(data) + data.count(b",") > MAX_MARKS:
         raise JsonError(f"more than {MAX_MARKS} values")
     try:
         text = data.decode()
@@ -69,9 +69,13 @@ def loads(data: bytes) -> Any:
         value = value if end == len(text) else _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise JsonError(str(error)) from error
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and not within_depth(value, MAX_DEPTH):
+    if len(data) > MAX_DEPTH and _marks(data) > MAX_DEPTH and not within_depth(value, MAX_DEPTH):
         raise JsonError(f"nested more than {MAX_DEPTH} deep")
     return value
+
+
+def _marks(data: bytes) -> int:
+    return data.count(b"[") + data.count(b"{")
 
 
 def is_utf8(data: bytes | memoryview) -> bool:

@@ -22,6 +22,8 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
         CALL + b'{"name":"ok"},"ID":4294967299}',
         CALL + b'{"name":"ok"},"id":4294967299}',
         CALL + b'{"name":"ok"},"\\u0069d":4294967299}',
+        CALL + b'{"name":"ok","arguments":{"a":"b"}},"id" :4294967299}',
+        CALL + b'{"name" :"no","name":"ok","arguments":{"\\u003a":"\\u003a"}}}',
         CALL + b'{"name":"ok"},"\\u0049D":4294967299}',
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","Params":{"name":"no"},"params":{"name":"ok"}}',
         b'{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"no"}}',

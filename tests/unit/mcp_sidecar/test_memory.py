@@ -1,0 +1,47 @@
+"""What a relay gives back once it has started."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from mcp_sidecar import memory
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("7f00a000-7f00c000 r-xp 00001000 fe:01 99  /usr/lib/libx.so.3", [(0x7F00A000, 0x2000)]),
+        ("7f00a000-7f00c000 r-xp 00001000 fe:01 99  /opt/with space/libx.so", [(0x7F00A000, 0x2000)]),
+        (
+            "7f00a000-7f00c000 r--p 00001000 fe:01 99  /usr/lib/libx.so.3",
+            [],
+        ),  # written to while it was linked
+        ("7f00a000-7f00c000 rwxp 00001000 fe:01 99  /usr/lib/libx.so.3", []),
+        ("7f00a000-7f00c000 r-xs 00001000 fe:01 99  /usr/lib/libx.so.3", []),
+        ("7f00a000-7f00c000 r-xp 00001000 fe:01 99  /usr/lib/libx.so.3 (deleted)", []),
+        ("7f00a000-7f00c000 r-xp 00000000 00:00 0", []),  # made by the process itself
+        ("7fff0000-7fff2000 r-xp 00000000 00:00 0  [vdso]", []),
+    ],
+)
+def test_only_code_that_equals_its_file_is_given_back(line: str, found: list[tuple[int, int]]) -> None:
+    assert list(memory.code(line)) == found
+
+
+def test_a_process_runs_on_without_the_code_that_its_start_needed() -> None:
+    program = """
+import json, re, ssl, cryptography.x509
+from pathlib import Path
+from mcp_sidecar import memory
+def resident():
+    return int(re.search(r"RssFile:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+before = resident()
+memory.release_code()
+after = resident()
+print(json.dumps([before, after, ssl.create_default_context().check_hostname]))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    before, after, works = json.loads(ran.stdout)
+    assert after < before * 0.7
+    assert works
