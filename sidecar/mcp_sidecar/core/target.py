@@ -128,7 +128,11 @@ def elsewhere(origin: Origin, path: str, location: str) -> tuple[Origin, str]:
         TargetError: nowhere.
 
     """
-    return parse(urljoin(f"{origin}{path}", location))
+    try:
+        found = urljoin(f"{origin}{path}", location)
+    except ValueError as error:
+        raise TargetError(f"the URL cannot be read: {error}") from error
+    return parse(found)
 
 
 def _path(parts: SplitResult) -> str:

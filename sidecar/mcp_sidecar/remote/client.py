@@ -61,6 +61,12 @@ class Response:
         """The media type."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
+    @property
+    def coding(self) -> str:
+        """How the body is encoded, which the relay never asks for; empty for not at all."""
+        coding = self.headers.get("content-encoding", "").strip().lower()
+        return "" if coding == "identity" else coding
+
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes.
 
@@ -166,6 +172,9 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._break(f"its answer is no HTTP/1.1: {error}")
+            return
+        except httptools.HttpParserUpgrade:
+            self._break("it goes over to another protocol, which was not asked for")
             return
         if (
             self._unread > MAX_HEAD_BYTES and self._response is not None

@@ -1,16 +1,20 @@
 """Carries frames to a remote server, each in a task of its own, until they have an answer or an error."""
 
 import asyncio
+import functools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from mcp_sidecar import log
 from mcp_sidecar.core import frames
+from mcp_sidecar.core.document import MAX_MESSAGE, cut
 from mcp_sidecar.core.fate import Fate
+from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.modern.methods import LISTEN
 from mcp_sidecar.core.target import SSE
 from mcp_sidecar.remote.client import BrokenError, NotSentError
-from mcp_sidecar.remote.exchange import Exchanger, Take
+from mcp_sidecar.remote.exchange import Exchanger
 from mcp_sidecar.remote.outcome import Outcome
 from mcp_sidecar.remote.session import AwayError, DoubtError, GoneError, Session
 
@@ -23,6 +27,8 @@ MAX_OPEN = 1000
 _DOUBTFUL = frozenset({Fate.DOUBTED, Fate.DENIED})
 _FIRST_STEP = 0.5
 _LAST_STEP = 8.0
+TakeAbout = Callable[[Line, int | None], None]
+"""Takes a message of the server, and the number of the request on whose own stream it came."""
 
 
 class FailedError(Exception):
@@ -53,7 +59,7 @@ class _Errand:
 class Courier:
     """`take` gets what the server sends; a request may last `longest` seconds."""
 
-    def __init__(self, exchanger: Exchanger, take: Take, longest: float, name: str) -> None:
+    def __init__(self, exchanger: Exchanger, take: TakeAbout, longest: float, name: str) -> None:
         self._exchanger = exchanger
         self._take = take
         self._longest = longest
@@ -105,6 +111,8 @@ class Courier:
         """A request is given up: the server is told, if it has heard of it."""
         number = frames.own_id(frame.params.get("requestId"))
         task = self._by_number.pop(number, None) if number is not None else None
+        if number is not None and self._session is not None:
+            self._session.pending.discard(number)
         errand = self._tasks.get(task) if task is not None else None
         session = self._session
         heard = errand is None or errand.asking
@@ -133,11 +141,12 @@ class Courier:
             if errand.frame.kind is not frames.REQUEST and session is not errand.home:
                 raise FailedError(self._told("the session that it belongs to is over"), "server_gone")
             errand.asking = True
-            number = frames.own_id(errand.frame.id) if session.transport == SSE else None
-            if number is not None and errand.frame.kind is frames.REQUEST:
+            number = frames.own_id(errand.frame.id) if errand.frame.kind is frames.REQUEST else None
+            if number is not None and session.transport == SSE:
                 session.pending.add(number)  # before it is sent: the stream may be the quicker one
+            take = functools.partial(self._taken, number)
             try:
-                outcome = await self._exchanger.ask(session, errand.frame, self._take)
+                outcome = await self._exchanger.ask(session, errand.frame, take)
             except NotSentError as error:
                 errand.asking = False
                 self._doubt(session, AwayError("RemoteUnreachable", f"no connection: {error}"))
@@ -151,6 +160,9 @@ class Courier:
             if self._settled(session, errand, outcome):
                 return
             errand.asking = False
+
+    def _taken(self, number: int | None, data: Line) -> None:
+        self._take(data, number)
 
     def _settled(self, session: Session, errand: _Errand, outcome: Outcome) -> bool:
         """Whether that was all; False: the frame is sent again.
@@ -188,7 +200,7 @@ class Courier:
     def _later(self, session: Session, errand: _Errand, outcome: Outcome) -> bool:
         if outcome.status >= 500:
             session.report(DoubtError(outcome.text))
-        wait = errand.step if outcome.after is None else min(outcome.after, MAX_AFTER_SECONDS)
+        wait = max(errand.step, min(outcome.after or 0.0, MAX_AFTER_SECONDS))  # "0" is no wish for a storm
         errand.step = min(2 * errand.step, _LAST_STEP)
         session.not_before = max(session.not_before, self._loop.time() + wait)
         self._why = outcome.text
@@ -200,7 +212,7 @@ class Courier:
         """The caller gets the server's own error, or one that tells what it answered."""
         if not outcome.body:
             raise FailedError(self._told(outcome.text), "remote_error")
-        self._take(outcome.body)
+        self._take(outcome.body, None)
         return True
 
     def _doubt(self, session: Session, problem: Exception) -> None:
@@ -232,11 +244,12 @@ class Courier:
                 await asyncio.wait([self._opened], timeout=errand.ends - now)
 
     def _told(self, text: str) -> str:
-        return self._exchanger.masked(f"MCP server '{self._name}' did not answer: {text}")
+        text = self._exchanger.masked(f"MCP server '{self._name}' did not answer: {text}")
+        return cut(text, MAX_MESSAGE)
 
     def _fail(self, frame: frames.Frame, error: FailedError) -> None:
         if frame.kind is frames.REQUEST:
-            self._take(frames.error(frame.raw_id, frames.SERVER_ERROR, str(error), error.data))
+            self._take(frames.error(frame.raw_id, frames.SERVER_ERROR, str(error), error.data), None)
         else:
             log.event("remote_message_lost", logging.WARNING, method=frame.method, error=str(error))
 
@@ -244,8 +257,8 @@ class Courier:
         """No answer comes to what was asked in a session over SSE, which has ended."""
         for number in sorted(session.pending - self._by_number.keys()):
             error = FailedError(self._told(why), "server_gone", unknown=True)
-            self._take(frames.error(b"%d" % number, frames.SERVER_ERROR, str(error), error.data))
-        session.pending.clear()
+            self._take(frames.error(b"%d" % number, frames.SERVER_ERROR, str(error), error.data), None)
+        session.pending &= self._by_number.keys()  # they learn it when their POST is answered
 
     async def close(self) -> None:
         """End everything that is on its way."""

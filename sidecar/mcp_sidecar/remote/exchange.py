@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from mcp_sidecar.core import eventstream, fate, frames, jsontext
+from mcp_sidecar.core import eventstream, fate, frames
 from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.handshake import CLIENT_INFO
-from mcp_sidecar.core.lines import COPIED_BYTES, Line
 from mcp_sidecar.core.modern import headers as modern
 from mcp_sidecar.core.modern.envelope import NAMED, of
 from mcp_sidecar.core.modern.headers import Param
@@ -17,24 +16,24 @@ from mcp_sidecar.core.target import SSE, Target, TargetError, elsewhere, printab
 from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, Response, TooLargeError
 from mcp_sidecar.remote.mask import Secrets
 from mcp_sidecar.remote.outcome import Outcome, told, unusable
+from mcp_sidecar.remote.reply import Reply, Take, answered, line, read, readdressed
 from mcp_sidecar.remote.session import AwayError, DeniedError, Session
 
 JSON, EVENTS = "application/json", "text/event-stream"
 PROBE_SECONDS = 30.0
 MAX_REDIRECTS = 5
 MAX_ERROR_BYTES = 65_536
+ERROR_SECONDS = 5.0
+"""For the body of a refusal, of which the status says enough."""
 MAX_RESUMES = 5
 """In a row without a new event."""
 RESUME_SECONDS = 0.1
 """At least, between two resumes of one stream."""
 MAX_RETRY_SECONDS = 10.0
 """Of what a server may ask to wait before its stream is opened again."""
+_KIND_SHOWN = 80
 FindParams = Callable[[str], tuple[Param, ...]]
 """Finds the arguments of a tool that headers repeat."""
-Take = Callable[[Line], None]
-"""Takes one message of the server."""
-
-
 _NOTHING = frames.Frame(frames.NOTIFICATION, b"", "", None, {}, 0, 0)
 
 
@@ -67,7 +66,7 @@ class Exchanger:
             if not printable(value):
                 text = f"the value of header {header.name} has characters that a header cannot have"
                 raise DeniedError("RemoteDenied", text)
-            self._secrets.value(f"header {header.file}", value)
+            self._secrets.value(f"header {header.file}", value, header.prefix)
             found[header.name] = header.prefix + value
         return found
 
@@ -92,6 +91,7 @@ class Exchanger:
                 return await self._refused(session, frame, response, take, handshake=handshake)
             if handshake and session.transport != SSE:
                 session.sid = response.headers.get("mcp-session-id", "")
+                self._secrets.value("session", session.sid)
             return await self._answered(session, frame, response, take)
         finally:
             response.close()
@@ -153,26 +153,30 @@ class Exchanger:
         number = frames.own_id(frame.id) if frame.kind is frames.REQUEST else None
         if number is None or session.transport == SSE or response.status == 202:
             return Outcome(Fate.ANSWER, response.status)
-        reply = _Reply(session, frame.method, number, take)
+        if response.coding:
+            text = f"its answer is encoded ({response.coding[:_KIND_SHOWN]!r}), which was not asked for"
+            return unusable(text, response.status)
+        reply = Reply(session, frame.method, number, take, self._secrets)
         if response.kind == EVENTS:
             return await self._streamed(session, reply, response)
         try:
-            data = _line(await response.body(self.limit))
+            data = line(await response.body(self.limit))
         except TooLargeError as error:
             return unusable(f"its answer has {error}", response.status)
         if answered(data) != number and fate.error_of(data) is not None:
-            data = _readdressed(data, frame.raw_id)
+            data = readdressed(bytes(data), frame.raw_id, self._secrets)
         reply.message(data)
-        text = f"its answer of type {response.kind or 'unknown'!r} is no JSON-RPC answer to the request"
+        kind = response.kind[:_KIND_SHOWN] or "unknown"
+        text = f"its answer of type {kind!r} is no JSON-RPC answer to the request"
         return reply.outcome or unusable(text, response.status)
 
-    async def _streamed(self, session: Session, reply: "_Reply", response: Response) -> Outcome:
+    async def _streamed(self, session: Session, reply: Reply, response: Response) -> Outcome:
         """Read the stream of a call; where it breaks off it is taken up again, if the server offers that."""
         reader = eventstream.EventReader(self.limit)
         fruitless, last_id, wait = 0, None, 0.0
         while fruitless < MAX_RESUMES:
             try:
-                if await _read(response, reader, reply):
+                if await read(response, reader, reply):
                     return reply.outcome or unusable("its stream ended", response.status)
             except eventstream.EventTooLargeError as error:
                 return unusable(f"its answer has {error}", response.status)
@@ -255,7 +259,7 @@ class Exchanger:
             await asyncio.wait([pong, *ends], return_when=asyncio.FIRST_COMPLETED)
             if not pong.done():
                 raise BrokenError("the stream of the session has ended")
-            reply = _Reply(session, frame.method, number, take)
+            reply = Reply(session, frame.method, number, take, self._secrets)
             reply.message(pong.result())
             return reply.outcome or outcome
         finally:
@@ -264,12 +268,9 @@ class Exchanger:
     async def _refused(
         self, session: Session, frame: frames.Frame, response: Response, take: Take, *, handshake: bool
     ) -> Outcome:
-        try:
-            body = bytes(await response.body(MAX_ERROR_BYTES))
-        except (BrokenError, TooLargeError):
-            body = b""  # the status alone says enough
+        body = await _refusal(response)
         said = fate.error_of(body)
-        answer = b"" if said is None else _readdressed(body, frame.raw_id)
+        answer = b"" if said is None else readdressed(body, frame.raw_id, self._secrets)
         found = fate.judge(response.status, frame.method, said, in_session=session.named, handshake=handshake)
         if found is Fate.ANSWER:
             take(answer)
@@ -277,74 +278,13 @@ class Exchanger:
         return Outcome(found, response.status, told(response.status, said, body, self.masked), answer, after)
 
 
-class _Reply:
-    """The messages that come back for one request, until its answer."""
-
-    def __init__(self, session: Session, method: str, number: int, take: Take) -> None:
-        self._session = session
-        self._method = method
-        self._number = number
-        self._take = take
-        self.outcome: Outcome | None = None
-
-    def message(self, data: Line) -> None:
-        """Hand on a message, unless it says that the session is gone."""
-        if answered(data) != self._number:
-            if data:  # the first event of a stream that can be taken up again has none
-                self._take(data)
-            return
-        said = fate.error_of(data)
-        found = fate.judge(200, self._method, said, in_session=self._session.named, handshake=False)
-        if found in {Fate.ANSWER, Fate.DOUBTED}:
-            self._take(data)
-        self.outcome = Outcome(found, 200, said.message if said else "", bytes(data) if said else b"")
-
-
-async def _read(response: Response, reader: eventstream.EventReader, reply: _Reply) -> bool:
-    """Read a stream up to the answer; False: it ended before that, and can be taken up again.
-
-    Raises:
-        BrokenError: it cannot.
-
-    """
+async def _refusal(response: Response) -> bytes:
+    """The body of a refusal, as far as it is of use."""
     try:
-        async for chunk in response.chunks():
-            for event in reader.feed(chunk):
-                reply.message(event.data)
-            if reply.outcome is not None:
-                return True
-    except BrokenError:
-        if not reader.last_id:
-            raise
+        async with asyncio.timeout(ERROR_SECONDS):
+            body = bytes(await response.body(MAX_ERROR_BYTES))
+    except (BrokenError, TooLargeError, TimeoutError):
+        return b""  # the status alone says enough
     finally:
         response.close()
-    if not reader.last_id:
-        raise BrokenError("its stream ended before the answer")
-    return False
-
-
-def answered(data: Line) -> int | None:
-    """The id of the request that a message answers; None: it answers none."""
-    if len(data) > frames.TRUSTED_BYTES:
-        big = frames.big_answer(data)
-        return None if big is None else big.id
-    try:
-        message = jsontext.loads(bytes(data))
-    except jsontext.JsonError:
-        return None
-    if not isinstance(message, Mapping) or "method" in message:
-        return None
-    return frames.own_id(message.get("id"))
-
-
-def _line(body: bytearray) -> Line:
-    """A body on one line, a large one without another copy."""
-    if 10 in body or 13 in body:
-        return jsontext.one_line(bytes(body))
-    return bytes(body) if len(body) <= COPIED_BYTES else memoryview(body)
-
-
-def _readdressed(body: Line, raw_id: bytes) -> bytes:
-    """An error answer under the id of the request: some servers refuse without having looked for it."""
-    start, end = jsontext.byte_span(bytes(body), "error")
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, bytes(body[start:end]))
+    return b"" if response.coding else body

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from mcp_sidecar import log
 from mcp_sidecar.core import backoff, frames, jsontext
-from mcp_sidecar.core.document import Problem
+from mcp_sidecar.core.document import MAX_MESSAGE, Problem, cut
 from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.modern import envelope
@@ -23,9 +23,10 @@ from mcp_sidecar.core.opening import DISCOVER, INITIALIZE
 from mcp_sidecar.core.target import SSE, STREAMABLE, Target
 from mcp_sidecar.remote.client import BrokenError, Client, NotSentError, context
 from mcp_sidecar.remote.courier import MAX_AFTER_SECONDS, Courier
-from mcp_sidecar.remote.exchange import Exchanger, FindParams, answered
+from mcp_sidecar.remote.exchange import Exchanger, FindParams
 from mcp_sidecar.remote.memory import Memory
 from mcp_sidecar.remote.outcome import Outcome, problem
+from mcp_sidecar.remote.probe import Prober
 from mcp_sidecar.remote.session import AwayError, DeniedError, DoubtError, GoneError, Session
 from mcp_sidecar.remote.stream import fall_back, watch
 
@@ -41,8 +42,8 @@ class Listener(Protocol):
     def control(self, message: dict[str, Any]) -> None:
         """A session is to be begun, or goes on; texts were masked."""
 
-    def line(self, line: Line) -> None:
-        """The server sent a message."""
+    def line(self, line: Line, about: int | None = None) -> None:
+        """The server sent a message; `about`: on the stream of the request with this number."""
 
     def unreadable(self, error: Exception) -> None:
         """A message met a defect of the relay; it was dropped."""
@@ -100,8 +101,9 @@ class Link:
         self._initialized: frames.Frame | None = None
         self._connected = False
         self._wake = asyncio.Event()
-        self._probes = 0
-        self._began = 0.0
+        self._probe = Prober(self._exchanger, self._take)
+        self._since: float | None = None
+        """When the session that is kept now could be used."""
 
     # What the listener does.
 
@@ -156,10 +158,10 @@ class Link:
         if not self._verdict.done():
             self._verdict.set_result(why)
 
-    def _take(self, data: Line) -> None:
+    def _take(self, data: Line, about: int | None = None) -> None:
         """Hand a message on, on one line."""
         try:
-            self._listener.line(jsontext.one_line(data) if isinstance(data, bytes) else data)
+            self._listener.line(jsontext.one_line(data) if isinstance(data, bytes) else data, about)
         except Exception as error:  # noqa: BLE001 - would end the stream, and come again with the next
             self._listener.unreadable(error)
 
@@ -173,20 +175,21 @@ class Link:
                 trouble = await self._kept()
                 if trouble is None:
                     continue
-                held = self._loop.time() - self._began >= HELD_SECONDS
+                held = self._since is not None and self._loop.time() - self._since >= HELD_SECONDS
                 attempt = 0 if held else attempt + 1
-                if not (held or (attempt == 1 and trouble.reason == "SessionLost")):
-                    await self._pause(trouble, attempt - 1)
+                at_once = held or (attempt == 1 and trouble.reason == "SessionLost")
+                if not at_once or trouble.after or isinstance(trouble, DeniedError):
+                    await self._pause(trouble, max(0, attempt - 1))
         finally:
             await self._end()
 
     async def _kept(self) -> AwayError | None:
         """Keep the session until something is wrong: what; None: it is to be looked at."""
-        self._began = self._loop.time()
+        self._since = None
         try:
             session = await self._ready()
-            self._began = self._loop.time()
-            await watch(session, self._exchanger, self._probe, self._take)
+            self._since = self._loop.time()
+            await watch(session, self._exchanger, self._probe, self._look, self._take)
         except DoubtError:
             return None
         except GoneError as error:
@@ -212,23 +215,24 @@ class Link:
                 await self._wake.wait()
 
     def _down(self, error: AwayError) -> None:
-        log.event(
-            "remote_away", logging.WARNING, reason=error.reason, error=self._exchanger.masked(str(error))
-        )
+        log.event("remote_away", logging.WARNING, reason=error.reason, error=self._shown(str(error)))
         self._connected = False
         self._courier.hold(str(error))
         if self._session is not None and self._session.transport == SSE:
             self._drop("the stream of its session has ended")
         text = f"The server at {self._target.url} cannot be used: {error}"
-        self._listener.away(Problem(error.phase, error.reason, self._exchanger.masked(text)))
+        self._listener.away(Problem(error.phase, error.reason, self._shown(text)))
 
     def _gone(self, why: str) -> None:
-        log.event("remote_session_lost", logging.WARNING, error=self._exchanger.masked(why))
+        log.event("remote_session_lost", logging.WARNING, error=self._shown(why))
         self._connected = False
         self._courier.hold(why)
         self._drop(why)
         text = f"The server at {self._target.url} knows the session no more; a new one is made ({why})"
-        self._listener.away(Problem("Transport", "SessionLost", self._exchanger.masked(text)))
+        self._listener.away(Problem("Transport", "SessionLost", self._shown(text)))
+
+    def _shown(self, text: str) -> str:
+        return cut(self._exchanger.masked(text), MAX_MESSAGE)
 
     def _drop(self, why: str) -> None:
         session, self._session = self._session, None
@@ -269,25 +273,12 @@ class Link:
         self._memory.keep(session)
         self._courier.open(session)
 
-    async def _probe(self, session: Session) -> None:
-        """Ask for a sign of life in the session.
-
-        Raises:
-            AwayError, GoneError: there is none.
-
-        """
-        self._probes += 1
-        number = self._probes
-
-        def take(data: Line) -> None:
-            if answered(data) != number:
-                self._take(data)
-
-        outcome = await self._exchanger.probe(session, number, take)
-        if outcome.fate in {Fate.RENEW, Fate.LOST}:
-            raise GoneError(outcome.text)
-        if outcome.status >= 500 or outcome.fate is Fate.DENIED:
-            raise problem(outcome, initialize=False)
+    async def _look(self, session: Session) -> None:
+        """Ask whether a session still is what a call left doubts of."""
+        session.trouble = self._loop.create_future()
+        await self._probe(session)
+        if not session.trouble.done() or isinstance(session.trouble.result(), DoubtError):
+            self._up(session)
 
     async def _open(self) -> Session:
         """Begin a session.

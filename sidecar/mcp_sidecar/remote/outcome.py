@@ -1,7 +1,9 @@
 """What became of a message to a remote server, and the problem that makes of it."""
 
+import json
 from dataclasses import dataclass
 
+from mcp_sidecar.core import jsontext
 from mcp_sidecar.core.fate import Fate, Said
 from mcp_sidecar.remote.mask import Mask
 from mcp_sidecar.remote.session import AwayError, DeniedError
@@ -28,9 +30,19 @@ def unusable(text: str, status: int) -> Outcome:
 
 def told(status: int, said: Said | None, body: bytes, mask: Mask) -> str:
     """What the server answered, for people; masked before it is cut, which could leave half a secret."""
-    words = said.message if said is not None else body.decode("utf-8", "replace")
-    line = " ".join(mask(words).split())[:_SHOWN]
+    words = said.message if said is not None else _words(body)
+    seen = "".join(character if character.isprintable() else " " for character in mask(words))
+    line = " ".join(seen.split())[:_SHOWN]
     return f"HTTP {status}" + (f": {line}" if line and not line.startswith("<") else "")
+
+
+def _words(body: bytes) -> str:
+    """A body for people; JSON without escapes, behind which a secret would not be found."""
+    try:
+        plain = json.dumps(jsontext.loads(body), ensure_ascii=False)
+    except jsontext.JsonError:
+        return body.decode("utf-8", "replace")
+    return plain.encode("utf-8", "replace").decode()
 
 
 def problem(outcome: Outcome, *, initialize: bool) -> AwayError:

@@ -51,7 +51,7 @@ class Session:
     initialized: bool = False
     """Whether the server was told so."""
     streaming: bool = True
-    """Whether a stream for what belongs to no call may be offered."""
+    """Whether a stream for what belongs to no call may be offered; False: the server said that it is not."""
     streamed: bool = False
     """Whether such a stream has been open."""
     stream: Response | None = None

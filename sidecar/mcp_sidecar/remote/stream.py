@@ -1,46 +1,53 @@
 """What a remote server sends by itself, and the signs of life of a session."""
 
 import asyncio
-import time
+import logging
 from collections.abc import Awaitable, Callable
 
 from mcp_sidecar import log
-from mcp_sidecar.core import eventstream
+from mcp_sidecar.core import backoff, eventstream
 from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.target import SSE
 from mcp_sidecar.remote.client import BrokenError, NotSentError, Response
-from mcp_sidecar.remote.exchange import EVENTS, MAX_RETRY_SECONDS, Exchanger, Take, answered
+from mcp_sidecar.remote.exchange import EVENTS, MAX_RETRY_SECONDS, Exchanger
 from mcp_sidecar.remote.outcome import Outcome, problem
-from mcp_sidecar.remote.session import AwayError, DeniedError, GoneError, Session
+from mcp_sidecar.remote.reply import Take, answered
+from mcp_sidecar.remote.session import AwayError, DoubtError, GoneError, Session
 
 PING_SECONDS = 30.0
 ENDPOINT_SECONDS = 10.0
 AGAIN_SECONDS = 1.0
 # After a stream that lasted longer than that: its end may be the server's.
 AT_ONCE_SECONDS = 0.05
-Probe = Callable[[Session], Awaitable[None]]
+AGAIN_STEPS = (AGAIN_SECONDS, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
+"""Seconds until a stream is opened again that is refused, or brings nothing."""
+MAX_AFTER_SECONDS = 300.0
+# The least between two looks at a session because of calls that failed.
+LOOK_SECONDS = 0.2
+Look = Callable[[Session], Awaitable[None]]
+_NEVER = frozenset({405, 501})
+# These, too, unless there was one already: they may be about the session, or about the moment.
+_NOT_OFFERED = frozenset({400, 404, 406})
 
 
-async def watch(session: Session, exchanger: Exchanger, probe: Probe, take: Take) -> None:
+async def watch(session: Session, exchanger: Exchanger, probe: Look, look: Look, take: Take) -> None:
     """Take what the server sends by itself, until the session is in trouble.
+
+    `look` is asked about a session of which a call left doubts; the stream stays open meanwhile.
 
     Raises:
         AwayError, GoneError, DoubtError: what the trouble is.
 
     """
     loop = asyncio.get_running_loop()
-    tasks = [loop.create_task(_ping(session, probe))]
-    if session.transport == SSE:
-        pass  # its reader was started with it
-    elif not session.modern:
-        tasks.append(loop.create_task(_listen(session, exchanger, probe, take)))
+    tasks = {loop.create_task(_ping(session, probe)), loop.create_task(_looked_at(session, look))}
+    if not session.modern and session.transport != SSE:  # whose reader was started with it
+        tasks.add(loop.create_task(_Listening(session, exchanger, take).run(probe)))
     try:
-        waiting: set[asyncio.Future[object]] = {session.trouble, *tasks}  # type: ignore[arg-type]
+        waiting = tasks
         while True:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for one in done:
-                if one is session.trouble:
-                    raise session.trouble.result()
                 one.result()
     finally:
         for task in tasks:
@@ -48,55 +55,120 @@ async def watch(session: Session, exchanger: Exchanger, probe: Probe, take: Take
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _ping(session: Session, probe: Probe) -> None:
+async def _looked_at(session: Session, look: Look) -> None:
+    loop, last = asyncio.get_running_loop(), 0.0
+    while True:
+        await asyncio.wait([session.trouble])  # not itself: who is cancelled would take it along
+        trouble = session.trouble.result()
+        if not isinstance(trouble, DoubtError):
+            raise trouble
+        await asyncio.sleep(last + LOOK_SECONDS - loop.time())
+        last = loop.time()
+        await look(session)
+
+
+async def _ping(session: Session, probe: Look) -> None:
     while True:
         await asyncio.sleep(PING_SECONDS)
         await probe(session)
 
 
-async def _listen(session: Session, exchanger: Exchanger, probe: Probe, take: Take) -> None:
-    """Keep the stream open, if the server offers one; ends when it does not."""
-    last_id: str | None = None
-    while session.streaming:
+class _Listening:
+    """Keeps the stream of a session open, if the server offers one."""
+
+    def __init__(self, session: Session, exchanger: Exchanger, take: Take) -> None:
+        self._session = session
+        self._exchanger = exchanger
+        self._take = take
+        self._last_id: str | None = None
+        self._misses = 0
+        """Attempts in a row that brought no event."""
+        self._after = 0.0
+        """Seconds that the server asked to wait."""
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self, probe: Look) -> None:
+        """Take what comes; ends when the server says that there is no stream.
+
+        Raises:
+            AwayError, GoneError: the session is in trouble.
+
+        """
+        while self._session.streaming:
+            try:
+                response = await self._opened()
+            except AwayError:
+                await probe(self._session)  # the stream alone is refused, or everything: that tells
+                await self._pause()
+                continue
+            if response is None:
+                self._session.streaming = False
+                return
+            await self._read(response)
+
+    async def _opened(self) -> Response | None:
+        """The stream; None: there is none, which the first refusal tells.
+
+        Raises:
+            AwayError: not now.
+            GoneError: the session is gone.
+
+        """
+        self._after = 0.0
+        session = self._session
         try:
-            response = await _opened(session, exchanger, last_id)
-        except DeniedError:
-            await probe(session)  # the stream alone is refused, or everything: that tells
-            response = None
-        if response is None:
-            session.streaming = False
-            return
-        reader, began = eventstream.EventReader(exchanger.limit), time.monotonic()
+            response = await self._exchanger.listen(session, self._last_id)
+        except (NotSentError, BrokenError) as error:
+            raise AwayError("RemoteUnreachable", f"no connection: {error}") from error
+        if response.status == 200 and response.kind == EVENTS and not response.coding:
+            session.streamed = True
+            return response
+        outcome = await self._exchanger.refusal(session, response)
+        if session.streamed and outcome.fate is Fate.RENEW:
+            raise GoneError(outcome.text)
+        if offers_none(outcome.status, streamed=session.streamed):
+            return None
+        self._after = min(outcome.after or 0.0, MAX_AFTER_SECONDS)
+        raise problem(outcome, initialize=False)
+
+    async def _read(self, response: Response) -> None:
+        reader, began = eventstream.EventReader(self._exchanger.limit), self._loop.time()
+        heard = too_large = False
         try:
             async for chunk in response.chunks():
                 for event in reader.feed(chunk):
+                    heard = True
                     if event.data:
-                        take(event.data)
-        except (BrokenError, eventstream.EventTooLargeError):
+                        self._take(event.data)
+        except BrokenError:
             pass  # opened again, which tells whether the server is there
+        except eventstream.EventTooLargeError as error:
+            log.event("remote_event_dropped", logging.WARNING, error=str(error))
+            too_large = True
         finally:
             response.close()
-        last_id = reader.last_id or last_id
-        brief = time.monotonic() - began < AGAIN_SECONDS
+        self._last_id = None if too_large else reader.last_id or self._last_id  # it would come again
+        brief = self._loop.time() - began < AGAIN_SECONDS
+        if too_large or (brief and not heard):
+            await self._pause(reader.retry)
+            return
+        self._misses = 0
         least = AGAIN_SECONDS if brief else AT_ONCE_SECONDS
         await asyncio.sleep(min(max(reader.retry or 0.0, least), MAX_RETRY_SECONDS))
 
+    async def _pause(self, asked: float | None = None) -> None:
+        wait = max(
+            backoff.delay(AGAIN_STEPS, self._misses), min(asked or 0.0, MAX_RETRY_SECONDS), self._after
+        )
+        self._misses += 1
+        await asyncio.sleep(wait)
 
-async def _opened(session: Session, exchanger: Exchanger, last_id: str | None) -> Response | None:
-    """The stream; None: there is none, which the first refusal tells."""
-    try:
-        response = await exchanger.listen(session, last_id)
-    except (NotSentError, BrokenError) as error:
-        raise AwayError("RemoteUnreachable", f"no connection: {error}") from error
-    if response.status == 200 and response.kind == EVENTS:
-        session.streamed = True
-        return response
-    outcome = await exchanger.refusal(session, response)
-    if outcome.status >= 500 or outcome.status == 401:
-        raise problem(outcome, initialize=False)
-    if session.streamed and outcome.fate is Fate.RENEW:
-        raise GoneError(outcome.text)
-    return None
+
+def offers_none(status: int, *, streamed: bool) -> bool:
+    """Whether a refusal says that there is no stream, and will be none; `streamed`: there was one."""
+    if status < 400:  # a page for people, for example
+        return True
+    return status in _NEVER or (status in _NOT_OFFERED and not streamed)
 
 
 async def fall_back(session: Session, exchanger: Exchanger, take: Take, refused: Outcome | None) -> None:

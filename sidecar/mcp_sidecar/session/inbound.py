@@ -25,6 +25,8 @@ class Inbound:
         self._shared = shared
         self._table = shared.table
         self._noise = 0
+        self.about: int | None = None
+        """Number of the call on whose own stream the message came that is routed; None: not known."""
         self.on_tools_changed: Callable[[], None] = lambda: None
         self.on_noise: Callable[[str], None] = lambda _line: None
         """Told of the first lines that are no messages, cut."""
@@ -173,11 +175,18 @@ class Inbound:
         return True
 
     def _owner(self) -> Client | None:
-        owner = attribution.sole_owner(self._table.owners())
+        call = self._concerned()
+        owner = attribution.sole_owner(self._table.owners()) if call is None else call.client
         return None if owner is None or owner.ended else owner
 
+    def _concerned(self) -> Call | None:
+        return None if self.about is None else self._table.get(self.about)
+
     def deliver(self, owner: Client, data: bytes) -> bool:
-        """To a client, without a link to a call: on the stream of its only call, else on its GET stream."""
+        """To a client: on the stream of the call concerned, or of its only one, else on its GET stream."""
+        concerned = self._concerned()
+        if concerned is not None and concerned.client is owner and concerned.tell((data,)):
+            return True
         numbers = list(owner.calls.values())
         if len(numbers) != 1 and owner.stream is not None and owner.stream.put((data,)):
             return True

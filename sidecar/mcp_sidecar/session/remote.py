@@ -3,6 +3,7 @@
 from typing import Any
 
 from mcp_sidecar.core.document import Problem, Process
+from mcp_sidecar.core.lines import Line
 from mcp_sidecar.core.machine import State
 from mcp_sidecar.core.target import Target
 from mcp_sidecar.remote.link import Link
@@ -38,6 +39,14 @@ class RemoteUpstream(Upstream):
             params=lambda tool: self.shared.tool_params.get(tool, ()),
         )
         return self._remote
+
+    def line(self, line: Line, about: int | None = None) -> None:
+        """A message of the server; `about`: it came on the stream of the call with this number."""
+        self._inbound.about = about
+        try:
+            super().line(line)
+        finally:
+            self._inbound.about = None
 
     def away(self, problem: Problem) -> None:
         """The server cannot be used now. Calls on their way wait, or are answered by the link."""

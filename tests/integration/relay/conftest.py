@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 from relaykit.fakelauncher import FakeLauncher
 from relaykit.pod import Pod, launcher_path
 from relaykit.remote import Far, pod_for, target
+from relaykit.unruly import MakeRelay, Unruly
 
 MakePod = Callable[..., Awaitable[Pod]]
 
@@ -79,6 +80,31 @@ async def near(tmp_path: Path, far: Far) -> AsyncIterator[MakePod]:
         pods.append(pod)
         if start:
             await pod.relay()
+        return pod
+
+    yield make
+    for pod in pods:
+        await pod.stop()
+
+
+@pytest.fixture
+def unruly() -> Iterator[Unruly]:
+    server = Unruly()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def relay(tmp_path: Path, unruly: Unruly) -> AsyncIterator[MakeRelay]:
+    """Makes a running relay in front of `unruly`: `await relay(path, where={…}, **settings)`."""
+    pods: list[Pod] = []
+
+    async def make(path: str = "/mcp", where: dict[str, Any] | None = None, **settings: Any) -> Pod:
+        directory = tmp_path / f"pod{len(pods)}"
+        pod = pod_for(directory, target(unruly.url(path), **(where or {})), **settings)
+        pods.append(pod)
+        await pod.relay()
         return pod
 
     yield make

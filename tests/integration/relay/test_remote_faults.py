@@ -1,70 +1,20 @@
 """Remote servers that answer what no server should: nobody else suffers, and no call runs twice."""
 
 import asyncio
+import gzip
 import json
-import queue
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcp_sidecar.core.target import Header
-from mcp_sidecar.remote import exchange, stream
+from mcp_sidecar.remote import exchange
 from mcp_sidecar.remote.client import Client
 from relaykit.client import body
-from relaykit.pod import Pod
-from relaykit.remote import listed, pod_for, target
-from relaykit.unruly import RESULTS, Exchange, Json, Unruly
-from relaykit.waiting import eventually
-
-MakeRelay = Callable[..., Awaitable[Pod]]
-
-
-@pytest.fixture
-def unruly() -> Iterator[Unruly]:
-    server = Unruly()
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-async def relay(tmp_path: Path, unruly: Unruly) -> AsyncIterator[MakeRelay]:
-    """Makes a running relay: `await relay(path, where={…}, **settings)`."""
-    pods: list[Pod] = []
-
-    async def make(path: str = "/mcp", where: dict[str, Any] | None = None, **settings: Any) -> Pod:
-        directory = tmp_path / f"pod{len(pods)}"
-        pod = pod_for(directory, target(unruly.url(path), **(where or {})), **settings)
-        pods.append(pod)
-        await pod.relay()
-        return pod
-
-    yield make
-    for pod in pods:
-        await pod.stop()
-
-
-async def told(pod: Pod, text: str) -> None:
-    """Wait until the status tells an error with this text."""
-
-    async def shown() -> bool:
-        error = (await pod.status()).error
-        return error is not None and text in error.message
-
-    await eventually(shown, 15)
-
-
-async def came(unruly: Unruly, method: str, times: int) -> None:
-    """Wait until a method has come so often."""
-
-    async def seen() -> bool:
-        return unruly.seen.count(method) >= times
-
-    await eventually(seen, 20)
-
+from relaykit.remote import listed, pod_for, target, told
+from relaykit.unruly import Exchange, Json, MakeRelay, Unruly, came, never, ready
 
 # Calls.
 
@@ -88,86 +38,6 @@ async def test_a_call_whose_stream_is_not_to_be_had_again_is_not_sent_twice(
     unruly.post = lambda *_: False
     assert "result" in await client.call("other")
     assert unruly.asked == ["t", "other"]
-
-
-async def ready(relay: MakeRelay, *arguments: Any, **settings: Any) -> Pod:
-    pod = await relay(*arguments, **settings)
-    await pod.until("Connected")
-    return pod
-
-
-async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
-    unruly: Unruly, relay: MakeRelay
-) -> None:
-    asked: list[int] = []
-    places: list[str] = []
-
-    def post(http: Exchange, message: Json) -> bool:
-        if message.get("method") != "tools/call":
-            return False
-        asked.append(message["id"])
-        http.events(b"retry: 1\nid: 0\ndata:\n\n")
-        return True
-
-    def get(http: Exchange) -> bool:
-        place = http.headers.get("last-event-id")
-        if place is None:
-            return False
-        places.append(place)
-        if len(places) < 8:
-            http.events(b'id: %d\ndata:\n\nid: lost\ndata: {"half' % len(places))
-        else:
-            http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
-        return True
-
-    unruly.post, unruly.get = post, get
-    client = await (await ready(relay)).connected()
-    assert (await client.call("t"))["result"] == {"content": []}
-    assert places == [str(number) for number in range(8)]
-
-
-async def test_a_stream_that_does_not_get_on_is_given_up(unruly: Unruly, relay: MakeRelay) -> None:
-    def post(http: Exchange, message: Json) -> bool:
-        if message.get("method") != "tools/call":
-            return False
-        http.events(b"id: 0\ndata:\n\n")
-        return True
-
-    def get(http: Exchange) -> bool:
-        if http.headers.get("last-event-id") is None:
-            return False
-        http.events(b": nothing\n\n")
-        return True
-
-    unruly.post, unruly.get = post, get
-    client = await (await ready(relay)).connected()
-    assert (await client.call("t"))["error"]["data"]["outcome"] == "unknown"
-    assert unruly.asked == ["t"]
-
-
-async def test_an_event_id_of_any_script_goes_back_in_utf_8(unruly: Unruly, relay: MakeRelay) -> None:
-    asked: list[int] = []
-    places: list[bytes] = []
-
-    def post(http: Exchange, message: Json) -> bool:
-        if message.get("method") != "tools/call":
-            return False
-        asked.append(message["id"])
-        http.events("id: ✓\ndata:\n\n".encode())
-        return True
-
-    def get(http: Exchange) -> bool:
-        place = http.headers.get("last-event-id")
-        if place is None:
-            return False
-        places.append(place.encode("latin-1"))
-        http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
-        return True
-
-    unruly.post, unruly.get = post, get
-    client = await (await ready(relay)).connected()
-    assert (await client.call("t"))["result"] == {"content": []}
-    assert places == ["✓".encode()]
 
 
 async def test_a_tool_s_own_error_about_a_session_is_its_answer(unruly: Unruly, relay: MakeRelay) -> None:
@@ -275,6 +145,102 @@ async def test_an_answer_to_a_question_of_a_lost_session_is_not_given_to_the_nex
     assert answers == ["s1"]
 
 
+async def test_the_first_answer_counts(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
+        error = {"code": -32001, "message": "Session not found"}
+        both = (answer | {"result": {"content": []}}, answer | {"error": error})
+        http.events(b"".join(b"data: %b\n\n" % json.dumps(one).encode() for one in both))
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "result" in await client.call("t")
+    unruly.post = never
+    assert "result" in await client.call("other")
+    assert unruly.asked == ["t", "other"]
+
+
+async def test_a_retry_after_of_no_seconds_is_no_wish_for_a_storm(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or len(unruly.asked) > 2:
+            return False
+        times.append(time.monotonic())
+        http.reply(429, retry_after="0")
+        return True
+
+    times: list[float] = []
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "result" in await client.call("t")
+    assert unruly.asked == ["t"] * 3
+    assert times[1] - times[0] > 0.4
+
+
+async def test_a_redirect_that_cannot_be_read_is_told(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(307, location="http://[")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "redirects to nowhere" in (await client.call("t"))["error"]["message"]
+
+
+async def test_a_refusal_whose_body_does_not_come_is_one(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "ERROR_SECONDS", 0.2)
+    over = threading.Event()
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(400, b"no", content_length="1000")
+        http.wfile.flush()
+        over.wait(20)
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "HTTP 400" in (await client.call("t"))["error"]["message"]
+    assert not over.is_set()
+    over.set()
+
+
+@pytest.mark.parametrize(("status", "text"), [(200, "encoded ('gzip')"), (400, "did not answer: HTTP 400")])
+async def test_an_answer_that_is_compressed_unasked_is_told(
+    unruly: Unruly, relay: MakeRelay, status: int, text: str
+) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(status, gzip.compress(b" " * 10_000_000), content_encoding="gzip")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    message = (await client.call("t"))["error"]["message"]
+    assert text in message
+    assert message.isprintable()
+
+
+async def test_an_answer_that_goes_over_to_another_protocol_is_told(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.reply(101, upgrade="h2c", connection="upgrade")
+        return True
+
+    unruly.post = post
+    client = await (await ready(relay)).connected()
+    assert "another protocol" in (await client.call("t"))["error"]["message"]
+
+
 # What would have ended the relay.
 
 
@@ -335,110 +301,6 @@ async def test_a_head_without_end_is_given_up(tmp_path: Path) -> None:
     finally:
         await pod.stop()
         server.close()
-
-
-# Streams.
-
-
-class Old:
-    """A server over SSE, whose stream can fall silent."""
-
-    def __init__(self) -> None:
-        self.silent = False
-        self._streams: list[queue.Queue[bytes]] = []
-
-    def post(self, http: Exchange, message: Json) -> bool:
-        if http.path == "/sse":
-            http.reply(405)
-            return True
-        http.reply(202)
-        if not self.silent and "id" in message and "method" in message:
-            result = RESULTS.get(message["method"], {})
-            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-            self._streams[-1].put(b"data: %b\n\n" % json.dumps(answer).encode())
-        return True
-
-    def get(self, http: Exchange) -> bool:
-        mine: queue.Queue[bytes] = queue.Queue()
-        self._streams.append(mine)
-        self.silent = False
-        mine.put(b"event: endpoint\ndata: /messages\n\n")
-        http.stream(iter(mine.get, b""))
-        return True
-
-
-async def test_a_stream_of_sse_that_fell_silent_is_replaced(
-    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream, "PING_SECONDS", 0.2)
-    monkeypatch.setattr(exchange, "PROBE_SECONDS", 2.0)
-    old = Old()
-    unruly.post, unruly.get = old.post, old.get
-    client = await (await ready(relay, "/sse", {"transport": "SSE"})).connected()
-    await came(unruly, "ping", 3)
-    assert unruly.seen.count("GET") == 1
-    assert "result" in await client.call("t")
-    old.silent = True
-    await came(unruly, "GET", 2)
-    assert "result" in await client.call("t")
-
-
-async def test_a_stream_that_ends_at_once_is_opened_in_peace_whatever_the_server_asks(
-    unruly: Unruly, relay: MakeRelay
-) -> None:
-    loop = asyncio.get_running_loop()
-    times: list[float] = []
-
-    def get(http: Exchange) -> bool:
-        times.append(loop.time())
-        http.events(b"retry: 1\n\n")
-        return True
-
-    unruly.get = get
-    await ready(relay)
-    await came(unruly, "GET", 3)
-    assert times[2] - times[0] > 1.5 * stream.AGAIN_SECONDS
-
-
-# Secrets.
-
-
-async def test_a_secret_across_the_cut_of_a_long_text_is_hidden(
-    tmp_path: Path, unruly: Unruly, relay: MakeRelay
-) -> None:
-    secret = "sesame-opens-the-very-long-door-0123456789"
-
-    def post(http: Exchange, message: Json) -> bool:
-        if message.get("method") != "tools/call":
-            return False
-        http.reply(400, b"y " * 130 + b"Bearer " + secret.encode())
-        return True
-
-    unruly.post = post
-    files = tmp_path / "pod0" / "secrets"
-    files.mkdir(parents=True)
-    (files / "h0").write_text(secret)
-    pod = await ready(relay, where={"headers": (Header("Authorization", "h0", "Bearer "),)})
-    message = (await (await pod.connected()).call("t"))["error"]["message"]
-    assert "sesame" not in message
-    assert "Bearer ***" in message
-
-
-async def test_a_secret_in_the_url_s_query_is_hidden_from_callers_and_in_the_status(
-    unruly: Unruly, relay: MakeRelay
-) -> None:
-    pod = await ready(relay, "/mcp?api_key=SECRET%2F123&v=12")
-
-    def post(http: Exchange, _message: Json) -> bool:
-        http.reply(410, {"message": f"no route {http.path}, key SECRET/123"})
-        return True
-
-    unruly.post = post
-    message = (await (await pod.connected()).call("t"))["error"]["message"]
-    assert "SECRET" not in message
-    assert "no route /mcp?***&***, key ***" in message
-    again = await relay("/mcp?api_key=SECRET%2F123&v=12")
-    await told(again, "no route /mcp?***&***, key ***")
 
 
 async def test_a_session_whose_handshake_fails_is_ended(unruly: Unruly, relay: MakeRelay) -> None:

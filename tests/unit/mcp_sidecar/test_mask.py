@@ -27,3 +27,32 @@ def test_a_new_value_takes_the_place_of_the_old_one() -> None:
     secrets.value("header", "second-value")
     secrets.value("session", "")
     assert secrets.masked("first-value second-value") == "first-value ***"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "value", "text", "shown"),
+    [
+        ("", "Bearer abcdef-0123", "token abcdef-0123", "token ***"),
+        ("", "Bearer abcdef-0123", "Bearer is no scheme", "Bearer is no scheme"),
+        ("", 'key="abcdef-0123", id=7', "key abcdef-0123 of id 7", "key *** of id 7"),
+        ("Basic ", "am9lOmh1bnRlcjI=", "joe's password is not hunter2", "joe's password is not ***"),
+        ("Basic ", "n/o base64", "password", "password"),
+        ("", "a/b+c=d8", r"a\/b a/b+c=d8 a%2Fb%2Bc%3Dd8", r"a\/b *** ***"),
+        ("", 'quo"te<d', 'quo\\"te<d quo&quot;te&lt;d', "*** ***"),
+    ],
+)
+def test_a_header_s_credentials_are_hidden_by_themselves_and_in_other_spellings(
+    prefix: str, value: str, text: str, shown: str
+) -> None:
+    secrets = Secrets()
+    secrets.value("header", value, prefix)
+    assert secrets.masked(text) == shown
+
+
+def test_secrets_are_hidden_wherever_they_stand_in_json() -> None:
+    secrets = Secrets()
+    secrets.value("header", "abcdef-0123")
+    assert secrets.within({"a": ["x abcdef-0123", 1, None], "b": True}) == {
+        "a": ["x ***", 1, None],
+        "b": True,
+    }

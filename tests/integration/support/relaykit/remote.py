@@ -94,3 +94,13 @@ async def listed(pod: Pod, *names: str) -> RelayStatus:
 
     await eventually(shown)
     return await pod.status()
+
+
+async def told(pod: Pod, text: str) -> None:
+    """Wait until the status tells an error with this text."""
+
+    async def shown() -> bool:
+        error = (await pod.status()).error
+        return error is not None and text in error.message
+
+    await eventually(shown, 15)

@@ -1,18 +1,22 @@
 """A remote MCP server in a thread, which answers as a test's own functions will."""
 
 import json
+import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from relaykit.pod import free_port
+from relaykit.pod import Pod, free_port
+from relaykit.waiting import eventually
 
 Json = dict[str, Any]
 Post = Callable[["Exchange", Json], bool]
 """Answers a POST; False: it is answered as usual."""
 Get = Callable[["Exchange"], bool]
 """Answers a GET; False: with 405."""
+MakeRelay = Callable[..., Awaitable[Pod]]
+"""Makes a running relay in front of the server: `await relay(path, where={…}, **settings)`."""
 INITIALIZE: Json = {
     "protocolVersion": "2025-11-25",
     "capabilities": {"tools": {}},
@@ -105,8 +109,14 @@ class Exchange(BaseHTTPRequestHandler):
 
     def reply(self, status: int, body: Json | bytes = b"", **headers: str) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self._head(status, "application/json", {"content-length": str(len(data))} | headers)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._head(status, "application/json", {"content-length": str(len(data))} | given)
         self.wfile.write(data)
+
+    def page(self, status: int, kind: str, body: bytes) -> None:
+        """What is no JSON-RPC."""
+        self._head(status, kind, {"content-length": str(len(body))})
+        self.wfile.write(body)
 
     def events(self, *chunks: bytes) -> None:
         """Begin an event stream; it ends when the test's function returns."""
@@ -123,7 +133,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.close_connection = True
         self.send_response(status)
         for name, value in ({"content-type": kind, "connection": "close"} | headers).items():
-            self.send_header(name.replace("_", "-"), value)
+            self.send_header(name, value)
         self.end_headers()
 
 
@@ -133,3 +143,50 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         pass  # clients go away in the middle of things here
+
+
+class Old:
+    """A server over SSE, whose stream can fall silent."""
+
+    def __init__(self) -> None:
+        self.silent = False
+        self._streams: list[queue.Queue[bytes]] = []
+
+    def post(self, http: Exchange, message: Json) -> bool:
+        if http.path == "/sse":
+            http.reply(405)
+            return True
+        http.reply(202)
+        if not self.silent and "id" in message and "method" in message:
+            result = RESULTS.get(message["method"], {})
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            self._streams[-1].put(b"data: %b\n\n" % json.dumps(answer).encode())
+        return True
+
+    def get(self, http: Exchange) -> bool:
+        mine: queue.Queue[bytes] = queue.Queue()
+        self._streams.append(mine)
+        self.silent = False
+        mine.put(b"event: endpoint\ndata: /messages\n\n")
+        http.stream(iter(mine.get, b""))
+        return True
+
+    def end(self) -> None:
+        """End the newest stream."""
+        self._streams[-1].put(b"")
+
+
+async def came(unruly: Unruly, method: str, times: int) -> None:
+    """Wait until a method has come so often."""
+
+    async def seen() -> bool:
+        return unruly.seen.count(method) >= times
+
+    await eventually(seen, 20)
+
+
+async def ready(relay: MakeRelay, *arguments: Any, **settings: Any) -> Pod:
+    """A relay that has a session with the server."""
+    pod = await relay(*arguments, **settings)
+    await pod.until("Connected")
+    return pod

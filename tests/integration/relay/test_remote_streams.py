@@ -1,0 +1,210 @@
+"""Streams of remote servers that break off, fall silent, or never end."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mcp_sidecar.remote import exchange, stream
+from relaykit.unruly import Exchange, Json, MakeRelay, Old, Unruly, came, ready
+
+# The stream of a call.
+
+
+async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    asked: list[int] = []
+    places: list[str] = []
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        asked.append(message["id"])
+        http.events(b"retry: 1\nid: 0\ndata:\n\n")
+        return True
+
+    def get(http: Exchange) -> bool:
+        place = http.headers.get("last-event-id")
+        if place is None:
+            return False
+        places.append(place)
+        if len(places) < 8:
+            http.events(b'id: %d\ndata:\n\nid: lost\ndata: {"half' % len(places))
+        else:
+            http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    assert (await client.call("t"))["result"] == {"content": []}
+    assert places == [str(number) for number in range(8)]
+
+
+async def test_a_stream_that_does_not_get_on_is_given_up(unruly: Unruly, relay: MakeRelay) -> None:
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.events(b"id: 0\ndata:\n\n")
+        return True
+
+    def get(http: Exchange) -> bool:
+        if http.headers.get("last-event-id") is None:
+            return False
+        http.events(b": nothing\n\n")
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    assert (await client.call("t"))["error"]["data"]["outcome"] == "unknown"
+    assert unruly.asked == ["t"]
+
+
+async def test_an_event_id_of_any_script_goes_back_in_utf_8(unruly: Unruly, relay: MakeRelay) -> None:
+    asked: list[int] = []
+    places: list[bytes] = []
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        asked.append(message["id"])
+        http.events("id: ✓\ndata:\n\n".encode())
+        return True
+
+    def get(http: Exchange) -> bool:
+        place = http.headers.get("last-event-id")
+        if place is None:
+            return False
+        places.append(place.encode("latin-1"))
+        http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    assert (await client.call("t"))["result"] == {"content": []}
+    assert places == ["✓".encode()]
+
+
+# The server's own stream.
+
+
+async def test_a_stream_of_sse_that_fell_silent_is_replaced(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(exchange, "PROBE_SECONDS", 2.0)
+    old = Old()
+    unruly.post, unruly.get = old.post, old.get
+    client = await (await ready(relay, "/sse", {"transport": "SSE"})).connected()
+    await came(unruly, "ping", 3)
+    assert unruly.seen.count("GET") == 1
+    assert "result" in await client.call("t")
+    old.silent = True
+    await came(unruly, "GET", 2)
+    assert "result" in await client.call("t")
+
+
+async def test_a_stream_that_ends_at_once_is_opened_in_peace_whatever_the_server_asks(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+
+    def get(http: Exchange) -> bool:
+        times.append(loop.time())
+        http.events(b"retry: 1\n\n")
+        return True
+
+    unruly.get = get
+    await ready(relay)
+    await came(unruly, "GET", 3)
+    assert times[2] - times[0] > 1.5 * stream.AGAIN_SECONDS
+
+
+async def test_an_answer_that_sse_takes_after_its_stream_has_ended_is_an_error(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    old, late = Old(), threading.Event()
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call" or unruly.asked != ["t"]:
+            return old.post(http, message)
+        old.end()
+        late.wait(20)
+        http.reply(202)
+        return True
+
+    unruly.post, unruly.get = post, old.get
+    pod = await ready(relay, "/sse", {"transport": "SSE"})
+    client = await pod.connected()
+    call = asyncio.ensure_future(client.call("t"))
+    await came(unruly, "notifications/initialized", 2)
+    await pod.until("Connected")
+    late.set()
+    assert (await call)["error"]["data"]["outcome"] == "unknown"
+    assert "result" in await client.call("other")
+
+
+@pytest.mark.parametrize("status", [401, 403, 409, 429, 500, 504, None])
+async def test_a_stream_that_is_refused_is_asked_for_again_while_the_session_goes_on(
+    unruly: Unruly, relay: MakeRelay, status: int | None
+) -> None:
+    changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+
+    def get(http: Exchange) -> bool:
+        if unruly.seen.count("GET") == 2:
+            http.events(changed)
+        elif status is not None:
+            http.reply(status)
+        else:
+            http.close_connection = True
+        return True
+
+    unruly.get = get
+    pod = await ready(relay)
+    await came(unruly, "tools/list", 2)
+    await came(unruly, "GET", 3)
+    status_now = await pod.status()
+    assert (status_now.state, status_now.error, unruly.seen.count("initialize")) == ("Connected", None, 1)
+    assert unruly.seen.count("GET") == 3
+
+
+async def test_a_stream_stays_open_while_a_call_leaves_doubts_of_the_session(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    over = threading.Event()
+
+    def get(http: Exchange) -> bool:
+        http.events(b": open\n\n")
+        over.wait(20)
+        return True
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") == "tools/call":
+            http.reply(401)
+            return True
+        return False
+
+    unruly.get, unruly.post = get, post
+    client = await (await ready(relay)).connected()
+    await came(unruly, "GET", 1)
+    for times in (1, 2):
+        assert "401" in (await client.call("t"))["error"]["message"]
+        await came(unruly, "ping", times)
+    assert "result" in await client.request("tools/list")
+    assert unruly.seen.count("GET") == 1
+    over.set()
+
+
+async def test_an_event_that_is_too_large_is_not_fetched_again(unruly: Unruly, relay: MakeRelay) -> None:
+    places: list[str | None] = []
+
+    def get(http: Exchange) -> bool:
+        places.append(http.headers.get("last-event-id"))
+        http.events(b"id: 1\ndata: {}\n\n", *[b"data: %b\n" % (b"x" * 60_000) for _ in range(20)])
+        return True
+
+    unruly.get = get
+    await ready(relay, max_message_bytes=100_000)
+    await came(unruly, "GET", 3)
+    assert places == [None] * 3
