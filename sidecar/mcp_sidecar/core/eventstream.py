@@ -9,6 +9,7 @@ _END = re.compile(rb"\r\n|\n|\r")
 # Ids go back in a header: what cannot stand there is no id.
 _NO_ID = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 MAX_ID_BYTES = 4096
+_NAME_BYTES = 16
 
 
 class EventTooLargeError(Exception):
@@ -82,7 +83,7 @@ class EventReader:
         while (found := _END.search(self._buffer, max(start, self._scanned))) is not None:
             if found[0] == b"\r" and found.end() == len(self._buffer):
                 break  # its line feed may come with the next chunk
-            self._line(bytes(self._buffer[start : found.start()]), events)
+            self._line(start, found.start(), events)
             start = self._scanned = found.end()
         del self._buffer[:start]
         self._scanned = max(0, len(self._buffer) - 1)
@@ -96,11 +97,9 @@ class EventReader:
             raise EventTooLargeError(f"an event of more than {self._limit} bytes")
         self._lose(bytes(self._data or b""))
         self._data = None
-        ended = self._buffer.endswith(b"\r")
-        line = bytes(self._buffer[:-1] if ended else self._buffer)
-        if line and line != b":":
-            self._lose(line.removeprefix(b"data:").removeprefix(b":").removeprefix(b" "))
-            self._buffer = bytearray(b":\r" if ended else b":")
+        if len(self._buffer) > self._limit and not self._buffer.endswith(b"\r"):  # which ends the line
+            self._lose(bytes(self._buffer).removeprefix(b"data:").removeprefix(b":").removeprefix(b" "))
+            self._buffer = bytearray(b":")
             self._scanned = 0
 
     def _lose(self, data: bytes) -> None:
@@ -108,15 +107,15 @@ class EventReader:
         head, tail = (lost.head + data[:HEAD_BYTES])[:HEAD_BYTES], lost.tail + data[-TAIL_BYTES:]
         self._lost = Oversized(lost.size + len(data), head, tail[-TAIL_BYTES:])
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
-        if not line:
+    def _line(self, start: int, end: int, events: list[Event]) -> None:
+        if start == end:
             self._id = self._next_id
             if self._data is not None or self._lost is not None:
                 events.append(Event(self._kind or "message", bytes(self._data or b""), self._id, self._lost))
             self._data, self._lost, self._kind = None, None, ""
             return
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
+        with memoryview(self._buffer) as buffer, buffer[start:end] as line:
+            name, value = _field(line)
         if self._lost is not None and name in (b"", b"data"):
             self._lose(value)
         elif name == b"data":
@@ -136,3 +135,12 @@ class EventReader:
             self._data = bytearray(self._data)
         self._data += b"\n"
         self._data += value
+
+
+def _field(line: memoryview) -> tuple[bytes, bytes]:
+    """Name and value of a line, of which a large one is copied once only."""
+    colon = bytes(line[:_NAME_BYTES]).find(b":")
+    if colon < 0:  # no field has so long a name
+        return bytes(line[:_NAME_BYTES]), b""
+    begin = colon + 1 + (line[colon + 1 : colon + 2].tobytes() == b" ")
+    return bytes(line[:colon]), bytes(line[begin:])

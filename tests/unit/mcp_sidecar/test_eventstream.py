@@ -1,6 +1,7 @@
 """Server-sent events out of bytes."""
 
 import itertools
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -105,3 +106,20 @@ def test_what_is_kept_of_an_event_without_end_is_bounded() -> None:
     assert event.oversized is not None
     assert len(event.oversized.head) <= 4096
     assert len(event.oversized.tail) <= 256
+
+
+def test_a_large_event_takes_its_memory_twice_at_most() -> None:
+    size = 8 * 1024 * 1024
+    piece = b"x" * 65_536
+    tracemalloc.start()
+    try:
+        reader = EventReader(2 * size)
+        reader.feed(b"data: ")
+        for _ in range(size // len(piece)):
+            reader.feed(piece)
+        (event,) = reader.feed(b"\n\n")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(event.data) == size
+    assert peak < 2.5 * size
