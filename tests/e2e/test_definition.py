@@ -144,6 +144,29 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"session": {"maxProcesses": 2}},
         "spec.session.maxProcesses belongs to mode PerClient",
     ),
+    "limit of processes in shared mode": (
+        {"session": {"processMemoryLimit": "64Mi"}},
+        "spec.session.processMemoryLimit belongs to mode PerClient",
+    ),
+    "limit of a process in thousandths": (
+        {"session": {"mode": "PerClient", "processMemoryLimit": "128m"}},
+        "spec.session.processMemoryLimit is below 1Mi",
+    ),
+    "limit of a process above the default of the container": (
+        {"session": {"mode": "PerClient", "processMemoryLimit": "513Mi"}},
+        "spec.session.processMemoryLimit is above spec.resources.limits.memory",
+    ),
+    "limit of a process above the container's": (
+        {
+            "session": {"mode": "PerClient", "processMemoryLimit": 300_000_000},
+            "resources": {"limits": {"memory": "256Mi"}},
+        },
+        "spec.session.processMemoryLimit is above spec.resources.limits.memory",
+    ),
+    "limit of a process that is no quantity": (
+        {"session": {"mode": "PerClient", "processMemoryLimit": "lots"}},
+        "spec.session.processMemoryLimit",
+    ),
     "clients in mode PerClient": (
         {"session": {"mode": "PerClient", "maxClients": 2}},
         "spec.session.maxClients belongs to mode Shared",

@@ -19,7 +19,8 @@ MAX_DEPTH = 16
 """Of containers in what a server declared: readers of the status have limits of their own."""
 _INFO_FIELDS = ("name", "title", "version", "websiteUrl", "description")
 
-PROCESS_REASONS = ("Exited", "Signaled", "OutOfMemory")
+PROCESS_REASONS = ("Exited", "Signaled", "OutOfMemory", "MemoryLimitExceeded")
+_START_REASONS = ("CommandNotFound", "PermissionDenied", "StartFailed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,11 @@ def process_problem(ended: Exit, initialised: bool) -> Problem:
     return Problem(phase, ended.reason, how_ended(ended) + tail)
 
 
+def end_label(ended: Exit) -> str:
+    """The reason of an end as a label of a metric, of which there are few whatever is told."""
+    return ended.reason if ended.reason in PROCESS_REASONS + _START_REASONS else "other"
+
+
 def how_ended(ended: Exit) -> str:
     """In words: how the process ended."""
     if ended.reason == "Signaled":
@@ -258,4 +264,6 @@ def how_ended(ended: Exit) -> str:
         return f"exited with code {ended.exit_code}"
     if ended.reason == "OutOfMemory":
         return "was killed because the container's memory limit was reached"
+    if ended.reason == "MemoryLimitExceeded":
+        return f"{ended.message.removeprefix('the process ')} (spec.session.processMemoryLimit)"
     return f"could not be started: {ended.message or ended.reason}"
