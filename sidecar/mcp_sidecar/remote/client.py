@@ -362,7 +362,7 @@ async def _sent(connection: _Connection, data: bytes) -> Response:
     try:
         await response.head
     except BaseException:
-        connection.abort()
+        response.close()  # not the connection, which may have its next request already
         raise
     return response
 

@@ -122,7 +122,9 @@ class Courier:
             task.cancel()
 
     def answered(self, number: int) -> None:
-        """A request has its answer, which came by another way than its own."""
+        """A request has its answer, which came by another way than its own: with SSE as it should."""
+        if self._last is None or self._last.transport == SSE:
+            return
         task = self._by_number.pop(number, None)
         if task is not None:
             task.cancel()

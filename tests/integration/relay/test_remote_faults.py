@@ -294,7 +294,7 @@ async def test_a_host_that_no_name_server_takes_is_told(tmp_path: Path, host: st
 async def test_a_defect_of_the_link_is_told_and_got_over(
     unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
