@@ -15,13 +15,17 @@ async def test_a_request_that_is_given_up_as_its_answer_comes_breaks_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended = asyncio.Event()
+        connections.append(ended)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 await reader.readuntil(b"\r\n\r\n")
-                connections.add(writer)
                 writer.write(ANSWER)
                 await writer.drain()
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        ended.set()
 
     async def ask_next() -> bytes:
         await answered.wait()
@@ -33,7 +37,7 @@ async def test_a_request_that_is_given_up_as_its_answer_comes_breaks_no_other(
         first.cancel()
 
     come = http._Connection.on_headers_complete
-    connections: set[asyncio.StreamWriter] = set()
+    connections: list[asyncio.Event] = []
     answered = asyncio.Event()
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     client = http.Client(parse(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")[0], None)
@@ -48,5 +52,5 @@ async def test_a_request_that_is_given_up_as_its_answer_comes_breaks_no_other(
         assert len(connections) == 1
     finally:
         client.close()
+        await asyncio.gather(*(ended.wait() for ended in connections))
         server.close()
-        await server.wait_closed()
