@@ -1,9 +1,8 @@
 """The operator with many MCPServers: at rest, and after its restart.
 
-    KUBECONFIG=$(make -s kubeconfig) PYTHONPATH=tests/cluster:tests/e2e/support \\
-        .venv/bin/python benchmarks/scale.py [--servers 1000] [--json FILE]
+    make scale [SERVERS=1000]
 
-Needs `make cluster` with the local node. The operator of the cluster rests meanwhile; one of the same code
+Needs the local node. The operator of the cluster rests meanwhile; one of the same code
 runs here, beside the real API server, scheduler and controllers. Pods and relays are played (crowd.py).
 """
 
