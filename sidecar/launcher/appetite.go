@@ -12,6 +12,7 @@ const (
 	// in bytes a second, at which one is expected to fill what is left.
 	lookSeldom = 100 * time.Millisecond
 	lookOften  = 10 * time.Millisecond
+	lookTwice  = 2 * time.Millisecond // above the limit: to be sure of it
 	growth     = 2 << 30
 
 	// overLimit tells a launcher that its server exceeds its memory limit. It is a real-time signal that neither Go nor
@@ -85,6 +86,9 @@ func judge(held map[int]int64, limit int64) (over []int, pause time.Duration) {
 		}
 		left := float64(limit-bytes) / growth // seconds; in whole nanoseconds a large limit would overflow
 		pause = min(pause, max(lookOften, time.Duration(min(left, 1)*float64(time.Second))))
+	}
+	if len(over) > 0 {
+		pause = lookTwice
 	}
 	slices.Sort(over)
 	return over, pause

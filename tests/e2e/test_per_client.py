@@ -64,6 +64,20 @@ async def test_one_clients_hunger_ends_its_own_process_and_no_other(servers: Ser
     assert is_ready(item)
     assert (status(item, "recovery", "restarts"), status(item, "session", "epoch")) == (0, 1)
     assert containers(pod) == containers(before)
+    await server.until(
+        lambda item: status(item, "session", "lastProcessFailure", "reason") == "OOMKilled",
+        what="the failure in the status",
+    )
+
+    def told(event: k.Json | None) -> bool:
+        return (
+            event is not None
+            and event["reason"] == "ClientProcessFailed"
+            and "processMemoryLimit" in event["note"]
+        )
+
+    async with servers.kube.watch(k.EVENTS, servers.namespace) as changes, asyncio.timeout(15):
+        await k.first(changes, told)
 
 
 def containers(pod: k.Json) -> list[k.Json]:

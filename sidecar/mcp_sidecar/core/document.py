@@ -84,6 +84,8 @@ class Facts:
     session: Mapping[str, Any] | None = field(default=None)
     """protocolVersion, serverInfo, capabilities, since, adopted."""
     tools: Tools | None = None
+    process_failure: Exit | None = None
+    """How the last process of a client failed."""
     keys: Keys | None = None
     """None: clients need no signed tokens."""
     progress: str = ""
@@ -112,6 +114,7 @@ def render(
         "handshakes": handshakes,
         "clients": clients,
         "processes": processes,
+        "processFailure": facts.process_failure and _exit(facts.process_failure),
         "toolCount": facts.tools and facts.tools.count,
         "toolsDigest": facts.tools and facts.tools.digest,
         "tools": facts.tools.shown if facts.tools else (),

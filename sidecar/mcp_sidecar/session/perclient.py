@@ -232,6 +232,8 @@ class PerClient(Relay):
         how = document.how_ended(found)
         log.event("process_ended", logging.WARNING, process=name, reason=found.reason, how=how)
         self.metrics.count("mcp_relay_processes_ended", document.end_label(found))
+        if found.exit_code != 0:
+            self.shared.board.note(process_failure=found)
 
     async def _stop(self, cell: Cell) -> None:
         await cell.relay.close()  # so that its launcher waits for nobody

@@ -63,6 +63,8 @@ async def test_a_process_above_its_memory_limit_ends_and_its_client_alone_is_tol
         assert await pid(await pod.connected()) not in (first, other)
         status = await pod.status()
         assert (status.state, status.process, status.error) == ("Connected", before.process, None)
+        assert status.process_failure is not None
+        assert status.process_failure.reason == "MemoryLimitExceeded"
         told = [record.__dict__["fields"] for record in caplog.records if record.message == "process_ended"]
         assert [("limit of 128Mi" in each["how"], each["reason"]) for each in told] == [
             (True, "MemoryLimitExceeded")
