@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -199,16 +200,55 @@ async def test_a_connection_that_is_away_for_a_while_is_made_again_to_the_same_p
     await pod.relay()
     client = await pod.connected()
     before = await pod.until("Connected")
-    await launcher.stop()
+    launcher.greeting = []
+    launcher.drop()
     await pod.until("Dropped")
     waiting = asyncio.create_task(client.call("any"))
     assert not (await asyncio.wait([waiting], timeout=1.5))[0]
-    await launcher.start()
+    launcher.say(HELLO)
     assert (await waiting)["result"] == {}
     after = await pod.until("Connected")
     assert (after.process, after.session, after.handshakes) == (before.process, before.session, 1)
     assert (after.error, after.exit) == (None, None)
     assert launcher.received.count("initialize") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[sys.executable, "-c", "raise SystemError('no database')"], ["/no/such/server"]],
+    ids=["a trace and exit 1", "no such command"],
+)
+async def test_a_client_hears_at_once_of_a_server_that_cannot_start(
+    make_pod: MakePod, command: list[str]
+) -> None:
+    pod = await make_pod(command=command)
+    async with asyncio.timeout(10):  # far below the time that a start may take
+        reply = await pod.client().post(body("initialize", 1))
+    error = reply.json()["error"]
+    assert (error["code"], error["data"]["reason"]) == (-32000, "server_unavailable")
+    assert "is not running" in error["message"]
+
+
+@pytest.mark.parametrize("met", [False, True])
+async def test_who_waits_for_a_launcher_that_has_ended_is_told_so(
+    pod: Pod, launcher: FakeLauncher, met: bool
+) -> None:
+    launcher.greeting = []
+    if not met:
+        await launcher.stop()
+    assert pod.socket.exists()
+    await pod.relay()
+    waiting = asyncio.create_task(pod.client().post(body("initialize", 1)))
+    if met:
+        assert not (await asyncio.wait([waiting], timeout=0.2))[0]
+        await launcher.stop()
+    async with asyncio.timeout(10):
+        error = (await waiting).json()["error"]
+    assert error["message"] == "MCP server 'demo' is not running: its launcher has ended"
+    launcher.greeting = [HELLO]
+    await launcher.start()
+    assert (await pod.until("Connected")).error is None
+    assert (await (await pod.connected()).call("any"))["result"] == {}
 
 
 async def test_the_end_of_a_pod_with_a_call_and_an_idle_stream_is_orderly_though_told_twice(

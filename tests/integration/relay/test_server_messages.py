@@ -164,7 +164,7 @@ async def test_a_list_that_cannot_be_read_again_leaves_the_old_one(pod: Pod) -> 
     await client.call("change", fail=True)
 
     async def asked_again() -> bool:
-        return (await client.text("stats"))["received"].count("tools/list") == 2
+        return bool((await client.text("stats"))["received"].count("tools/list") == 2)
 
     await eventually(asked_again)
     assert (await client.text("echo", text="the refusal came before this")) == "the refusal came before this"

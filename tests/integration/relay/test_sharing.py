@@ -89,7 +89,7 @@ async def test_progress_goes_to_its_caller_with_the_callers_token_and_ends_with_
 async def test_equal_progress_tokens_do_not_cross_and_late_progress_reaches_nobody(pod: Pod) -> None:
     first, second = await pod.connected(), await pod.connected()
 
-    async def run(client: Client, tag: str, **meta: object) -> list[dict[str, object]]:
+    async def run(client: Client, tag: str, **meta: object) -> list[dict[str, Any]]:
         message = body("tools/call", 1, name="progress", arguments={"tag": tag}, _meta=meta)
         return events((await client.post(message, accept="text/event-stream")).text)
 
