@@ -32,6 +32,7 @@ class Running:
 
     api: ApiServer
     process: asyncio.subprocess.Process
+    environment: dict[str, str]
 
     def pods(self) -> set[str]:
         return {name for _, name in self.api.objects["pods"]}
@@ -82,7 +83,7 @@ async def running(
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-X", "dev", *program, env=environment, stderr=asyncio.subprocess.PIPE
         )
-        found = Running(api, process)
+        found = Running(api, process, environment)
         try:
             await found.made("mcp-time-1")
             for plural in ("mcpservers", "pods"):
@@ -134,6 +135,30 @@ async def test_a_watch_that_went_deaf_without_a_word_is_renewed(running: Running
     running.api.deafen("mcpservers")
     await running.api.put("mcpservers", mcpserver("unheard"))
     await running.made("mcp-unheard-1")
+
+
+async def test_a_second_operator_makes_nothing_twice(
+    running: Running, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    ports = {f"MCP_OPERATOR_{name}_PORT": str(unused_tcp_port_factory()) for name in ("HEALTH", "METRICS")}
+    before = running.api.opened["pods"]
+    second = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mcp_operator", env=running.environment | ports, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        await running.watching("pods", before + 1)
+        await running.api.put("mcpservers", mcpserver("both"))
+        await running.made("mcp-both-1")
+        await running.api.remove("pods", "mcp-both-1")
+        await running.made("mcp-both-2")
+        await running.api.put("mcpservers", mcpserver("afterwards"))
+        await running.made("mcp-afterwards-1")
+        made = [event["object"]["metadata"]["name"] for _, event in running.api.history["pods"]]
+        assert sorted(set(made)) == ["mcp-afterwards-1", "mcp-both-1", "mcp-both-2", "mcp-time-1"]
+    finally:
+        second.terminate()
+        _, said = await second.communicate()
+    assert (second.returncode, b"Traceback" in said) == (0, False), said.decode()
 
 
 async def test_an_operator_that_ends_leaves_nothing_open(running: Running) -> None:

@@ -87,6 +87,9 @@ class ApiServer:
         if request.method == "POST":
             body = await request.json()
             name = body["metadata"].get("name") or f"{body['metadata']['generateName']}{next(self._versions)}"
+            if (body["metadata"].get("namespace", "default"), name) in self.objects[plural]:
+                told = {"kind": "Status", "reason": "AlreadyExists", "message": f"{name} already exists"}
+                return web.json_response(told, status=409)
             return web.json_response(
                 await self.put(plural, {**body, "metadata": {**body["metadata"], "name": name}})
             )
