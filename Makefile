@@ -120,6 +120,11 @@ bench: $(VENV)/.ready launcher ## measure on loopback (with peers), then in the 
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BENCH) benchmarks/cluster.py $(REPEAT) --json build/bench-cluster.json \
 	  | tee build/bench-cluster.md
 
+scale: $(VENV)/.ready ## the operator with many servers (SERVERS=1000): at rest, and after its restart
+	@$(MAKE) --no-print-directory cluster
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
+	  $(BIN)/python benchmarks/scale.py --servers $(or $(SERVERS),1000)
+
 soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
 	@PYTHONPATH=tests/cluster:tests/e2e/support:tests/integration/support \
 	  $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),60) --rate $(or $(RATE),300)

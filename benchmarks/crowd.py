@@ -25,6 +25,8 @@ NODES = k.Kind("v1", "nodes")
 LEASES = k.Kind("coordination.k8s.io/v1", "leases")
 NAME = "crowd"
 RENEW_SECONDS = 10
+# A namespace that goes ends all its pods at once: no more requests than the client has connections.
+AT_ONCE = 32
 # The scheduler puts there what asks for it, and nothing else.
 TAINT = {"key": NAME, "value": "true", "effect": "NoSchedule"}
 PLACE: Json = {
@@ -110,6 +112,7 @@ class Kubelet:
         self._started: set[str] = set()
         self._ended: set[str] = set()
         self._busy: set[asyncio.Task[None]] = set()
+        self._permits = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
         """For ever."""
@@ -130,9 +133,13 @@ class Kubelet:
             self._do(_status(self._kube, k.PODS, self._namespace, name, self._running(pod)))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(self._in_turn(work))
         self._busy.add(task)
         task.add_done_callback(self._busy.discard)
+
+    async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
+        async with self._permits:
+            await work
 
     def _running(self, pod: Json) -> Json:
         address, now = str(next(self._addresses)), _now()

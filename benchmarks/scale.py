@@ -1,9 +1,8 @@
 """The operator with many MCPServers: at rest, and after its restart.
 
-    KUBECONFIG=$(make -s kubeconfig) PYTHONPATH=tests/cluster:tests/e2e/support \\
-        .venv/bin/python benchmarks/scale.py [--servers 1000] [--json FILE]
+    make scale [SERVERS=1000]
 
-Needs `make cluster` with the local node. The operator of the cluster rests meanwhile; one of the same code
+Needs the local node. The operator of the cluster rests meanwhile; one of the same code
 runs here, beside the real API server, scheduler and controllers. Pods and relays are played (crowd.py).
 """
 
@@ -38,7 +37,7 @@ Versions = dict[tuple[str, str], tuple[str, str]]
 
 
 def progress(text: str) -> None:
-    print(f"==> {text}", file=sys.stderr, flush=True)
+    print(f"==> {time.strftime('%X')} {text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -135,11 +134,13 @@ async def rest(found: Operator, kube: k.Kube, namespace: str) -> dict[str, float
     used = found.cpu_seconds() - cpu
     after = await versions(kube, namespace)
     written = (await found.metrics())["mcp_operator_status_writes_total"] - writes
-    changed = sum(before.get(key) != value for key, value in after.items())
+    changed = [key for key, value in after.items() if before.get(key) != value]
+    for kind, name in changed[:5]:
+        progress(f"written at rest: {kind} {name}, among {len(changed)} objects")
     return {
         "core_percent": 100 * used / REST_SECONDS,
         "memory_mib": found.memory_mib("VmRSS"),
-        "writes": written + changed,
+        "writes": written + len(changed),
     }
 
 
@@ -171,6 +172,7 @@ async def run(servers: int) -> dict[str, float]:
             async with operator(namespace) as found:
                 progress(f"{servers} servers are made")
                 await apply(kube, namespace, servers)
+                progress("all are applied")
                 figures = {"all_ready_s": await until(lambda: ready(found, servers), START_SECONDS)}
                 progress("all are Ready; at rest")
                 figures |= await rest(found, kube, namespace)

@@ -58,7 +58,7 @@ def _objects(path: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
     """Walk through the objects that are ours, outer ones first."""
     yield path, schema
     for name, field in schema["properties"].items():
-        inner, suffix = (field["items"], "[]") if field["type"] == "array" else (field, "")
+        inner, suffix = (field["items"], "[]") if "items" in field else (field, "")
         if name not in _CORE_FIELDS and "properties" in inner:
             yield from _objects(f"{path}.{name}{suffix}", inner)
 
@@ -76,7 +76,7 @@ def _row(path: str, name: str, field: Schema) -> str:
 
 def _type(path: str, name: str, field: Schema) -> str:
     core = _CORE_FIELDS.get(name) if path.startswith("spec") else None
-    if field["type"] == "array":
+    if "items" in field:
         items = field["items"]
         return f"list of {f'*{core}*' if core else _scalar(items, 'objects')}"
     return f"*{core}*" if core else _scalar(field, f"[object](#{_anchor(path, name)})")
@@ -85,6 +85,8 @@ def _type(path: str, name: str, field: Schema) -> str:
 def _scalar(field: Schema, otherwise: str) -> str:
     if "additionalProperties" in field:
         return "map of strings"
+    if "x-kubernetes-int-or-string" in field:
+        return "quantity"
     return otherwise if field["type"] == "object" else str(field.get("format", field["type"]))
 
 

@@ -3,10 +3,17 @@
 import asyncio
 import logging
 import os
+import resource
 import sys
 
 from mcp_operator import main, settings
 from mcp_operator.adapters.errors import KubeError
+
+
+def lift_file_limit() -> None:
+    """Open as many files as the system allows: each server costs a connection, and 1,024 is common."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def start() -> int:
@@ -16,6 +23,7 @@ def start() -> int:
     except settings.SettingsError as error:
         sys.stderr.write(f"mcp-operator: {error}\n")
         return 2
+    lift_file_limit()
     logging.basicConfig(level=found.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for noisy in ("kopf", "kubernetes_asyncio", "aiohttp.access", "asyncio"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLevelName(found.log_level)))

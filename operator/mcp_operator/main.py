@@ -41,6 +41,10 @@ NO_CRD = f"the CRD {SERVERS.plural}.{SERVERS.group} is not installed: install it
 # The server ends each watch after this time, with a bookmark; a watch that is silent for longer is dead.
 WATCH_SECONDS = 30
 SILENCE_SECONDS = 40.0
+# Kopf keeps each object that it has told of until the object's worker has had nothing to do for so long;
+# after the first list these are all objects that there are.
+IDLE_SECONDS = 0.1
+PAGE = 200
 CONNECT_SECONDS = 5.0
 EXIT_SECONDS = 10.0
 _KOPF = Path(kopf.__file__).parent
@@ -170,6 +174,8 @@ def kopf_settings() -> kopf.OperatorSettings:
     found.watching.server_timeout = WATCH_SECONDS
     found.watching.inactivity_timeout = SILENCE_SECONDS
     found.watching.connect_timeout = CONNECT_SECONDS
+    found.watching.chunk_size = PAGE
+    found.queueing.idle_timeout = IDLE_SECONDS
     found.networking.error_backoffs = _Backoffs()
     found.process.ultimate_exiting_timeout = EXIT_SECONDS
     for kind in WATCHED:

@@ -6,12 +6,23 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
+
+// taken gives so many MiB of memory that are really there.
+func taken(mib int) []byte {
+	held := make([]byte, mib<<20)
+	for at := 0; at < len(held); at += os.Getpagesize() {
+		held[at] = 1
+	}
+	return held
+}
 
 // fakeServer is the main function of a server process.
 func fakeServer(mode string, args []string) {
@@ -50,6 +61,20 @@ func fakeServer(mode string, args []string) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		os.Exit(1)
+	case "spawn": // COUNT MIB: holds memory and starts programs meanwhile, then says "ok" and waits for the end of stdin
+		held := taken(atoi(args[1]))
+		for range atoi(args[0]) {
+			mustDo(exec.Command("true").Run())
+		}
+		fmt.Println("ok")
+		must(io.Copy(io.Discard, os.Stdin))
+		runtime.KeepAlive(held)
+	case "eat": // for each line MIB: holds so much more memory, then says "ok"
+		var held [][]byte
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); fmt.Println("ok") {
+			held = append(held, taken(atoi(lines.Text())))
+		}
+		runtime.KeepAlive(held)
 	case "signals": // prints the signals that it gets
 		channel := make(chan os.Signal, 8)
 		signal.Notify(channel, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT)

@@ -41,7 +41,7 @@ func fake(mode string, args ...string) []string {
 	return append([]string{os.Args[0], "fake-server", mode}, args...)
 }
 
-func sh(script string) []string { return []string{"sh", "-c", script} }
+func sh(script string, args ...string) []string { return append([]string{"sh", "-c", script}, args...) }
 
 // run describes a launcher to start.
 type launch struct {

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,6 +71,7 @@ type keeper struct {
 	others   map[string]*kept
 	exitCode int
 	stopping bool
+	guard    *guard // nil: processes have no memory limit
 }
 
 // keep is "run" with --control: it returns the exit code of the first process.
@@ -83,6 +85,9 @@ func keep(opts options) int {
 		followParent(opts.parent)
 	}
 	listener, err := listen(opts.control)
+	if err == nil && opts.memoryLimit > 0 {
+		k.guard, err = newGuard(opts.memoryLimit)
+	}
 	if err == nil {
 		err = k.startFirst()
 	}
@@ -92,7 +97,15 @@ func keep(opts options) int {
 	}
 	go k.collect(news)
 	go k.serve(listener)
+	var excesses <-chan int
+	if k.guard != nil {
+		excesses = k.guard.excesses
+		go k.guard.run()
+	}
 	for k.first != nil || len(k.others) > 0 {
+		if k.guard != nil {
+			k.guard.roots.Store(k.pids())
+		}
 		select {
 		case sig := <-signals:
 			k.onSignal(sig.(syscall.Signal))
@@ -100,6 +113,8 @@ func keep(opts options) int {
 			k.onRequest(one)
 		case one := <-k.ended:
 			k.onEnd(one)
+		case pid := <-excesses:
+			k.onExcess(pid)
 		}
 	}
 	return k.exitCode
@@ -196,14 +211,30 @@ func (p *kept) end(code int) {
 
 // killStrays ends what a launcher that was killed left behind.
 func (k *keeper) killStrays() {
-	known := map[int]bool{}
-	for _, one := range k.others {
-		known[one.pid] = true
-	}
+	known := k.pids()
 	for _, pid := range children(os.Getpid()) {
-		if !known[pid] && (k.first == nil || pid != k.first.pid) {
+		if !slices.Contains(known, pid) {
 			signalProcess(pid, syscall.SIGKILL)
 		}
+	}
+}
+
+// pids lists the launchers that run.
+func (k *keeper) pids() []int {
+	found := make([]int, 0, len(k.others)+1)
+	if k.first != nil {
+		found = append(found, k.first.pid)
+	}
+	for _, one := range k.others {
+		found = append(found, one.pid)
+	}
+	return found
+}
+
+// onExcess tells a launcher that its processes exceed the memory limit: it knows best how to end them.
+func (k *keeper) onExcess(pid int) {
+	if slices.Contains(k.pids(), pid) {
+		signalProcess(pid, overLimit)
 	}
 }
 
@@ -299,6 +330,9 @@ func (o *options) inherited() []string {
 	flags := []string{
 		"--max-line-bytes", strconv.Itoa(o.maxLineBytes), "--buffer-bytes", strconv.Itoa(o.bufferBytes),
 		"--drain", o.drain.String(), "--stdin-grace", o.stdinGrace.String(), "--term-grace", o.termGrace.String(),
+	}
+	if o.memoryLimit > 0 {
+		flags = append(flags, "--memory-limit", strconv.FormatInt(o.memoryLimit, 10))
 	}
 	if len(o.plainEnv) > 0 {
 		flags = append(flags, "--plain-env", strings.Join(o.plainEnv, ","))

@@ -23,6 +23,7 @@ type options struct {
 	plainEnv       []string
 	control        string // socket on which more processes are asked for; empty: none
 	maxProcesses   int
+	memoryLimit    int64         // bytes that a process and its descendants may hold; 0: no limit
 	steady         time.Duration // the first process is started again if it ran for so long
 	parent         int           // process whose end is the end of this one; 0: none
 	command        []string
@@ -45,6 +46,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.parent, "die-with-parent", 0, "`pid` of the process that started this one: when it ends, so does this one; 0: none")
 	flags.StringVar(&o.control, "control", "", "`path` of a socket on which more processes of the command are asked for; empty: none")
 	flags.IntVar(&o.maxProcesses, "max-processes", 4, "how many of them may run at once")
+	flags.Int64Var(&o.memoryLimit, "memory-limit", 0, "`bytes` that each of them, and the first one, may hold with all it started; 0: no limit")
 	flags.DurationVar(&o.steady, "steady", time.Minute, "how long the first process has to have run to be started again when it ends")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -66,6 +68,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--max-line-bytes and --buffer-bytes must be positive")
 	case o.maxProcesses < 1:
 		return errors.New("--max-processes must be positive")
+	case o.memoryLimit < 0:
+		return errors.New("--memory-limit must not be negative")
+	case o.memoryLimit > 0 && o.control == "" && o.parent == 0: // with --die-with-parent the parent watches
+		return errors.New("--memory-limit needs --control: without it there is one process, and the container's limit is its own")
 	case o.parent < 0:
 		return errors.New("--die-with-parent must not be negative")
 	case o.drain < 0 || o.steady < 0 || o.stdinGrace < 0 || o.termGrace < 0:

@@ -21,6 +21,7 @@ const (
 	reasonExited           = "Exited"
 	reasonSignaled         = "Signaled"
 	reasonOutOfMemory      = "OutOfMemory"
+	reasonMemoryLimit      = "MemoryLimitExceeded"
 	reasonCommandNotFound  = "CommandNotFound"
 	reasonPermissionDenied = "PermissionDenied"
 	reasonStartFailed      = "StartFailed"

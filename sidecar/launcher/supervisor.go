@@ -42,7 +42,8 @@ type supervisor struct {
 	stdoutEnded chan struct{}
 	stdinEnded  chan struct{} // closed when the server has closed its stdin
 
-	oomKills int // before the start of the server
+	oomKills  int  // before the start of the server
+	overLimit bool // it was told to use more memory than it may
 
 	stage stage
 	timer <-chan time.Time // end of the stage
@@ -75,7 +76,7 @@ func run(opts options) exitFacts {
 		stderr:      newStderrPump(newMasker(os.Environ(), opts.plainEnv)),
 	}
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGQUIT)
+		syscall.SIGQUIT, overLimit)
 	becomeSubreaper()
 	if opts.parent != 0 {
 		followParent(opts.parent)
@@ -158,7 +159,7 @@ func (s *supervisor) supervise() exitFacts {
 			logf("the server closed its stdin: what is sent to it is discarded")
 			s.bridge.stdinClosed()
 		case ws := <-s.status:
-			s.onExit(forMemory(exitOf(ws), oomKills(cgroupRoot)-s.oomKills))
+			s.onExit(s.explain(exitOf(ws)))
 		case <-s.noneLeft():
 			return *s.exit
 		}
@@ -176,8 +177,19 @@ func (s *supervisor) noneLeft() <-chan struct{} {
 	return s.none
 }
 
+// explain says why the server was killed, where that is known.
+func (s *supervisor) explain(facts exitFacts) exitFacts {
+	if s.overLimit {
+		return overMemory(facts, s.opts.memoryLimit)
+	}
+	return forMemory(facts, oomKills(cgroupRoot)-s.oomKills)
+}
+
 func (s *supervisor) onSignal(sig syscall.Signal) {
 	switch {
+	case sig == overLimit:
+		s.overLimit = true
+		signalTree(s.process.pid, syscall.SIGKILL)
 	case sig != syscall.SIGTERM && sig != syscall.SIGINT:
 		signalProcess(s.process.pid, sig)
 	case s.stage == running:

@@ -150,6 +150,9 @@ class RelayStatus(_Model):
     clients: Count
     processes: Count | None = None
     """Processes that belong to single clients; None: all clients share one."""
+    process_failure: Annotated[ProcessExit | None, Field(alias="processFailure")] = None
+    """How the last process of a client failed: it ended by itself, and not with code 0. None: none has since
+    the relay started."""
     tool_count: Annotated[Count | None, Field(alias="toolCount")] = None
     """None: not known; 0: known to have none."""
     tools_digest: Annotated[Annotated[str, _SHORT] | None, Field(alias="toolsDigest")] = None

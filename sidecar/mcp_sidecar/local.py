@@ -21,6 +21,7 @@ from mcp_sidecar.web.server import listen
 LAUNCHER = "mcp-launcher"
 ENV_LAUNCHER = "MCP_LAUNCHER"
 LAUNCHER_END_SECONDS = 10.0
+_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30}
 
 
 class LauncherMissingError(Exception):
@@ -37,6 +38,8 @@ def main(arguments: list[str]) -> int:
     issued = (options.jwt_issuer, options.jwt_audience, options.jwks)
     if any(issued) and (options.token or not all(issued)):
         parser.error("--jwt-issuer, --jwt-audience and --jwks belong together, and take the place of --token")
+    if options.process_memory_limit and not options.per_client:
+        parser.error("--process-memory-limit needs --per-client: without it there is one process for all")
     log.configure()
     try:
         launcher = find_launcher()
@@ -48,7 +51,7 @@ def main(arguments: list[str]) -> int:
     port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="mcp-relay-") as directory:
         settings = replace(_settings(options, command, Path(directory), port), jwks=jwks)
-        process = _launch(launcher, settings, command)
+        process = _launch(launcher, settings, command, options.process_memory_limit)
         pidfd = os.pidfd_open(process.pid)
         try:
             code = service.run(
@@ -149,6 +152,14 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         "--max-processes", type=int, default=4, metavar="N", help="limit of these processes (default 4)"
     )
     parser.add_argument(
+        "--process-memory-limit",
+        type=_memory,
+        default=0,
+        metavar="BYTES",
+        help="memory that each process may hold with all it started, also with suffix Ki, Mi or Gi; it is "
+        "spec.session.processMemoryLimit (default: none)",
+    )
+    parser.add_argument(
         "--client-capability",
         action="append",
         choices=methods.CLIENT_CAPABILITIES,
@@ -161,6 +172,13 @@ def _whole(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def _memory(text: str) -> int:
+    number, power = (text[:-2], _SUFFIXES[text[-2:]]) if text[-2:] in _SUFFIXES else (text, 0)
+    if not number.isdecimal() or not int(number):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes above 0, as 134217728 or 128Mi")
+    return int(number) << power
 
 
 def find_launcher() -> str:
@@ -216,8 +234,9 @@ def _rules(options: argparse.Namespace) -> Rules | None:
     return Rules(issuer=options.jwt_issuer, audiences=tuple(options.jwt_audience))
 
 
-def _launch(launcher: str, settings: Settings, command: list[str]) -> subprocess.Popen[bytes]:
+def _launch(launcher: str, settings: Settings, command: list[str], memory: int) -> subprocess.Popen[bytes]:
     control = ["--control", settings.control_path, "--max-processes", str(settings.max_processes)]
+    control += ["--memory-limit", str(memory)] if memory else []
     names = ",".join(name for name in os.environ if "," not in name)
     return subprocess.Popen(
         [

@@ -24,6 +24,7 @@ COUNTERS = {
     "mcp_relay_server_requests": ("Requests from the server to a client", "outcome"),
     "mcp_relay_streams_dropped": ("Event streams given up because the client read too slowly", "kind"),
     "mcp_relay_sessions_ended": ("Client sessions that ended", "reason"),
+    "mcp_relay_processes_ended": ("Processes of clients that ended", "reason"),
     "mcp_relay_upstream_bytes": ("Bytes exchanged with the server process", "direction"),
     "mcp_relay_upstream_events": ("What happened to the session with the server process", "event"),
     "mcp_relay_audit_lines": ("Lines of the audit log", "outcome"),

@@ -124,6 +124,10 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"remote": REMOTE, "command": None, "network": {"egress": "None"}},
         "spec.network.egress None cuts the relay off",
     ),
+    "remote server without a scheme": (
+        {"remote": {"url": "x.example/mcp"}, "command": None},
+        "spec.remote.url: write http:// or https://, host and path",
+    ),
     "processes of a remote server": (
         {"remote": REMOTE, "command": None, "session": {"mode": "PerClient"}},
         "spec.session.mode PerClient is about processes run here",
@@ -143,6 +147,29 @@ REFUSED: dict[str, tuple[Spec, str]] = {
     "processes in shared mode": (
         {"session": {"maxProcesses": 2}},
         "spec.session.maxProcesses belongs to mode PerClient",
+    ),
+    "limit of processes in shared mode": (
+        {"session": {"processMemoryLimit": "64Mi"}},
+        "spec.session.processMemoryLimit belongs to mode PerClient",
+    ),
+    "limit of a process in thousandths": (
+        {"session": {"mode": "PerClient", "processMemoryLimit": "128m"}},
+        "spec.session.processMemoryLimit is below 1Mi",
+    ),
+    "limit of a process above the default of the container": (
+        {"session": {"mode": "PerClient", "processMemoryLimit": "513Mi"}},
+        "spec.session.processMemoryLimit is above spec.resources.limits.memory",
+    ),
+    "limit of a process above the container's": (
+        {
+            "session": {"mode": "PerClient", "processMemoryLimit": 300_000_000},
+            "resources": {"limits": {"memory": "256Mi"}},
+        },
+        "spec.session.processMemoryLimit is above spec.resources.limits.memory",
+    ),
+    "limit of a process that is no quantity": (
+        {"session": {"mode": "PerClient", "processMemoryLimit": "lots"}},
+        "spec.session.processMemoryLimit",
     ),
     "clients in mode PerClient": (
         {"session": {"mode": "PerClient", "maxClients": 2}},
@@ -248,6 +275,12 @@ def test_a_wrong_spec_is_refused_with_field_and_cure(cluster: str, wrong: Spec, 
     accepted, answer = _try({name: value for name, value in (COMMAND | wrong).items() if value is not None})
     assert not accepted
     assert words in answer
+
+
+def test_what_is_no_quantity_is_told_by_its_field_alone(cluster: str) -> None:
+    session = {"mode": "PerClient", "processMemoryLimit": "lots"}
+    _, answer = _try(COMMAND | {"session": session})
+    assert "evaluating rule" not in answer
 
 
 def test_a_missing_spec_is_told_to_write_a_command(cluster: str) -> None:

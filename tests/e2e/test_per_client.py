@@ -3,7 +3,10 @@
 import asyncio
 import json
 
+import pytest
+
 from clusterkit import kube as k
+from clusterkit.leanmcp import RpcError
 from clusterkit.servers import Server, Servers, is_ready, kill_process, status
 
 
@@ -37,6 +40,50 @@ async def test_clients_have_processes_of_their_own_and_the_death_of_one_is_nobod
     assert is_ready(item)
     assert (status(item, "recovery", "restarts"), status(item, "session", "epoch")) == (0, 1)
     assert (await server.pod())["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
+async def test_one_clients_hunger_ends_its_own_process_and_no_other(servers: Servers) -> None:
+    limits = {"cpu": "1", "memory": "256Mi", "ephemeral-storage": "128Mi"}
+    server = await servers.ready(
+        "hunger",
+        session={"mode": "PerClient", "maxProcesses": 2, "processMemoryLimit": "96Mi"},
+        resources={"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": limits},
+    )
+    one, two = await server.client(), await server.client()
+    first, other = await server.stats(one), await server.stats(two)
+    before = await server.pod()
+    working = asyncio.create_task(two.call("sleep", seconds=8))
+    async with asyncio.timeout(8):
+        with pytest.raises(RpcError, match=r"limit of 96Mi \(spec\.session\.processMemoryLimit\)"):
+            await one.call("allocate", mib=600)  # more than the container's limit
+    assert not working.done()
+    await working
+    assert await server.stats(two) == other
+    assert (await server.stats(await server.client()))["pid"] != first["pid"]
+    item, pod = await server.get(), await server.pod()
+    assert is_ready(item)
+    assert (status(item, "recovery", "restarts"), status(item, "session", "epoch")) == (0, 1)
+    assert containers(pod) == containers(before)
+    await server.until(
+        lambda item: status(item, "session", "lastProcessFailure", "reason") == "OOMKilled",
+        what="the failure in the status",
+    )
+
+    def told(event: k.Json | None) -> bool:
+        return (
+            event is not None
+            and event["reason"] == "ClientProcessFailed"
+            and "processMemoryLimit" in event["note"]
+        )
+
+    async with servers.kube.watch(k.EVENTS, servers.namespace) as changes, asyncio.timeout(15):
+        await k.first(changes, told)
+
+
+def containers(pod: k.Json) -> list[k.Json]:
+    """Which containers run, since when, and how often they were restarted."""
+    told = pod["status"]["containerStatuses"] + pod["status"]["initContainerStatuses"]
+    return [{key: each[key] for key in ("containerID", "state", "restartCount")} for each in told]
 
 
 async def test_overrides_reach_clients_and_the_status(servers: Servers) -> None:

@@ -60,6 +60,10 @@ class UnreadableError(Exception):
     """The relay answered with something that is no report; the message says what is wrong with it."""
 
 
+class NoObjectError(Exception):
+    """The body of an answer is no JSON object; the message says what it is not, and quotes nothing."""
+
+
 class IssuerError(Exception):
     """A token issuer did not send what it was asked for. `absent`: it has nothing there."""
 

@@ -1,7 +1,6 @@
 """Token issuers: what they tell of themselves, and their keys. By https alone, without any credentials."""
 
 import asyncio
-import json
 import ssl
 from http import HTTPStatus
 from typing import Any, Final
@@ -9,7 +8,7 @@ from typing import Any, Final
 import aiohttp
 
 from mcp_operator.adapters import body, outage
-from mcp_operator.adapters.errors import IssuerError
+from mcp_operator.adapters.errors import IssuerError, NoObjectError
 
 FETCH_SECONDS: Final = 10.0
 MAX_DOCUMENT: Final = 512 * 1024
@@ -47,12 +46,9 @@ class Issuers:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise IssuerError(f"it does not answer: {outage.words(error)}") from error
         try:
-            found = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise IssuerError("it sends something that is no JSON") from error
-        if not isinstance(found, dict):
-            raise IssuerError("it sends JSON that is no object")
-        return found
+            return body.json_object(content)
+        except NoObjectError as error:
+            raise IssuerError(str(error)) from error
 
     def _session(self) -> aiohttp.ClientSession:
         """Made when the first issuer is asked: most operators never ask. The environment names the proxy."""

@@ -5,7 +5,6 @@ A redirect to another host gets no credentials: aiohttp leaves them out by itsel
 
 import asyncio
 import hashlib
-import json
 import platform
 import ssl
 from collections.abc import Iterable, Sequence
@@ -17,7 +16,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 
 from mcp_operator.adapters import body, outage
-from mcp_operator.adapters.errors import RegistryError
+from mcp_operator.adapters.errors import NoObjectError, RegistryError
 from mcp_operator.core.oci import challenge, image
 from mcp_operator.core.oci.challenge import Challenge
 from mcp_operator.core.oci.credentials import Credentials
@@ -82,7 +81,7 @@ class Registries:
                 if not error.denied:
                     raise
                 refusal = refusal or error
-            except DocumentError as error:
+            except (DocumentError, NoObjectError) as error:
                 raise RegistryError(str(error)) from error
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 text = f"{reference.host} does not answer: {outage.words(error)}"
@@ -138,7 +137,7 @@ class _Visit:
             raise _error(status, path)
         if digest and f"sha256:{hashlib.sha256(content).hexdigest()}" != digest:
             raise DocumentError(f"what the registry sends as {digest} has another digest")
-        return Document(_object(content), answer.get("content-type", ""))
+        return Document(body.json_object(content), answer.get("content-type", ""))
 
     async def _send(self, path: str) -> _Answer:
         headers = {"Accept": _ACCEPT if path.startswith("manifests/") else "*/*"}
@@ -161,7 +160,7 @@ class _Visit:
         status, _, content = await self._content(asked.parameters["realm"], headers, query)
         if status != HTTPStatus.OK:
             raise _error(status, "token")
-        found = _object(content)
+        found = body.json_object(content)
         token = found.get("token") or found.get("access_token")
         if not isinstance(token, str):
             raise RegistryError("its token service sends no token")
@@ -184,16 +183,6 @@ def _error(status: int, what: str) -> RegistryError:
         return RegistryError("it does not have the image", denied=True)
     passing = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return RegistryError(f"it answers HTTP {status} to {what.partition('/')[0]}", passing=passing)
-
-
-def _object(content: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError("it sends something that is no JSON") from error
-    if not isinstance(found, dict):
-        raise DocumentError("it sends something that is no document about an image")
-    return found
 
 
 def _architecture() -> str:

@@ -18,6 +18,9 @@ ANSWER_SECONDS: Final = 5.0
 # is silent for so much longer is asked once more, and hangs if that is not answered in time either.
 OVERDUE_SECONDS: Final = 0.3
 ALIVE_SECONDS: Final = 0.2
+# Where there are so many relays that signs of life are rare, we are busy too, and they have more time.
+OVERDUE_BEATS: Final = 0.25
+ALIVE_BEATS: Final = 0.125
 MAX_DOCUMENT: Final = 4 * 1024 * 1024
 _SET_REFUSED: Final = frozenset({400, 413})
 
@@ -85,14 +88,14 @@ class Relay:
             "wait": f"{wait:g}",
             "beat": f"{beat:g}",
         }
-        limit, silence = wait + OVERDUE_SECONDS, beat + OVERDUE_SECONDS
+        overdue, alive = max(OVERDUE_SECONDS, beat * OVERDUE_BEATS), max(ALIVE_SECONDS, beat * ALIVE_BEATS)
         try:
-            return await self._report(self._polls, limit, query, silence)
+            return await self._report(self._polls, wait + overdue, query, beat + overdue)
         except UnreachableError as error:
             if not error.silent:
                 raise
             try:
-                return await self._report(self._polls, ALIVE_SECONDS, {}, ALIVE_SECONDS)
+                return await self._report(self._polls, alive, {}, alive)
             except UnreachableError:
                 raise error from None
 

@@ -16,6 +16,8 @@ from mcp_relay_api.status import EXIT_CODES, MAX_SIGNAL, MAX_STDERR_TAIL, Proces
 OOM: Final = "OOMKilled"
 # The launcher's word for the same; it knows at once what the node learns by an event of its own time.
 _OUT_OF_MEMORY: Final = "OutOfMemory"
+# Not the container's limit, but what the launcher was told for each process.
+_PROCESS_LIMIT: Final = "MemoryLimitExceeded"
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError"})
 _START_REASONS: Final = {
     "CommandNotFound": Reason.COMMAND_NOT_FOUND,
@@ -128,6 +130,9 @@ def from_exit(exit_: ProcessExit) -> Failure:
         signal=text.line(exit_.signal, MAX_SIGNAL) if exit_.signal else None,
         stderr_tail=text.tail(exit_.stderr_tail, MAX_STDERR_TAIL) or None,
     )
+    if exit_.reason == _PROCESS_LIMIT:
+        message = f"{exit_.message}: raise spec.session.processMemoryLimit"
+        return replace(found, reason=Reason.OOM_KILLED, message=text.line(message, MAX_MESSAGE))
     return killed_for_memory(found) if exit_.reason == _OUT_OF_MEMORY else found
 
 

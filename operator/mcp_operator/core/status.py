@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mcp_operator.core import conditions, text
+from mcp_operator.core import conditions, failure, text
 from mcp_operator.core.api import MCPServerStatus, Phase
 from mcp_operator.core.api.status import (
     MAX_CAPABILITIES,
     MAX_TITLE,
     MAX_TOOL_NAME,
     Address,
+    ProcessFailure,
     RecoveryStatus,
     ServerError,
     ServerInfo,
@@ -20,7 +21,7 @@ from mcp_operator.core.api.status import (
 from mcp_operator.core.failure import Failure
 from mcp_operator.core.observation import Observation
 from mcp_operator.core.plan import Plan
-from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, RelayStatus
+from mcp_relay_api.status import MAX_DESCRIPTION, MAX_TOOLS, ProcessExit, RelayStatus
 
 # The number of clients moves with every client, and some servers change their tools without end: where only
 # these differ, the status is written at most this often.
@@ -146,10 +147,18 @@ def _told(told: RelayStatus | None) -> dict[str, Any]:
         "since": _moment(told.session.since),
         "clients": told.clients,
         "processes": told.processes,
+        "last_process_failure": _process_failure(told.process_failure),
         "protocol_version": text.line(told.session.protocol_version, 32),
         "server_info": _server_info(told.session.server_info),
         "capabilities": capability_paths(told.session.capabilities),
     }
+
+
+def _process_failure(ended: ProcessExit | None) -> ProcessFailure | None:
+    if ended is None:
+        return None
+    found = failure.from_exit(ended)
+    return ProcessFailure(reason=found.reason, message=found.message, time=found.time)
 
 
 def _server_info(info: dict[str, Any]) -> ServerInfo:
@@ -221,8 +230,8 @@ def counted(before: MCPServerStatus, after: MCPServerStatus) -> bool:
 
 
 def minor(change: dict[str, Any]) -> bool:
-    """Whether a patch corrects only the number of clients and their processes, or the list of tools."""
-    counts = set(change.get("session") or {"clients"}) <= {"clients", "processes"}
+    """Whether a patch corrects only what is told of clients and their processes, or the list of tools."""
+    counts = set(change.get("session") or {"clients"}) <= {"clients", "processes", "lastProcessFailure"}
     return counts and set(change) <= {"session", *_TOOLS}
 
 

@@ -45,6 +45,10 @@ def notes(before: MCPServerStatus, after: MCPServerStatus, plan: Plan, created: 
         reason = plan.failure.reason if plan.failure is not None and not gave_up else plan.reason
         lasting = LASTING_SECONDS if after.phase is Phase.RECONNECTING and reason in _BRIEF else 0.0
         found.append(Note(reason.value, text.line(_message(after, plan), MAX_NOTE), warning, lasting))
+    failed = after.session.last_process_failure if after.session else None
+    if failed is not None and (before.session is None or before.session.last_process_failure != failed):
+        words = f"a client's process ended, and its session; others go on: {failed.message}"
+        found.append(Note("ClientProcessFailed", text.line(words, MAX_NOTE), warning=True))
     return tuple(found)
 
 

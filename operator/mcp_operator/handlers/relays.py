@@ -20,7 +20,7 @@ QUICK_TRIES: Final = 20
 LAST_RETRY_SECONDS: Final = 1.0
 GROWTH: Final = 1.5
 # All relays together may give so many signs of life a second; where they are few, each gives five.
-BEATS_PER_SECOND: Final = 500
+BEATS_PER_SECOND: Final = 250
 BEAT_SECONDS: Final = 0.2
 
 

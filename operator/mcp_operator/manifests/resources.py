@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mcp_operator.core.api.session import SERVER_MEMORY
 from mcp_operator.core.quantity import parse
 
 Json = dict[str, Any]
 
 SERVER_REQUESTS: Final = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "64Mi"}
-SERVER_LIMITS: Final = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}
+SERVER_LIMITS: Final = {"cpu": "1", "memory": SERVER_MEMORY, "ephemeral-storage": "1Gi"}
 RELAY_REQUESTS: Final = {"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "16Mi"}
 RELAY_LIMITS: Final = {"cpu": "1", "memory": "256Mi", "ephemeral-storage": "64Mi"}
 
@@ -21,6 +22,17 @@ def server(wanted: Json | None) -> Json:
 def relay(wanted: Mapping[str, Any]) -> Json:
     """What the operator is told for every relay, completed likewise."""
     return _completed(dict(wanted), RELAY_REQUESTS, RELAY_LIMITS)
+
+
+def process_memory(limits: Mapping[str, Any], wanted: str | int | None) -> int:
+    """Bytes that each process of a container with these limits may hold; 0: no limit but the container's.
+
+    Half of the container's where nothing is wanted: no less than the share of each, however many there are,
+    and less than all, so that one that grows without end does not end the others.
+    """
+    whole = parse(limits["memory"])
+    own = whole / 2 if wanted is None else parse(wanted)
+    return int(own) if own < whole else 0
 
 
 def _completed(asked: Json, default_requests: Mapping[str, str], default_limits: Mapping[str, str]) -> Json:

@@ -62,4 +62,9 @@ def _more_processes(spec: MCPServerSpec) -> list[str]:
     """Where the relay asks for processes beside the first one."""
     if spec.session.mode is SessionMode.SHARED:
         return []
-    return ["--control", paths.CONTROL_PATH, "--max-processes", str(spec.session.max_processes)]
+    limits = resources.server(spec.resources)["limits"]
+    memory = resources.process_memory(limits, spec.session.process_memory_limit)
+    return [
+        *("--control", paths.CONTROL_PATH, "--max-processes", str(spec.session.max_processes)),
+        *(("--memory-limit", str(memory)) if memory else ()),
+    ]

@@ -19,7 +19,8 @@ MAX_DEPTH = 16
 """Of containers in what a server declared: readers of the status have limits of their own."""
 _INFO_FIELDS = ("name", "title", "version", "websiteUrl", "description")
 
-PROCESS_REASONS = ("Exited", "Signaled", "OutOfMemory")
+PROCESS_REASONS = ("Exited", "Signaled", "OutOfMemory", "MemoryLimitExceeded")
+_START_REASONS = ("CommandNotFound", "PermissionDenied", "StartFailed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ class Facts:
     session: Mapping[str, Any] | None = field(default=None)
     """protocolVersion, serverInfo, capabilities, since, adopted."""
     tools: Tools | None = None
+    process_failure: Exit | None = None
+    """How the last process of a client failed."""
     keys: Keys | None = None
     """None: clients need no signed tokens."""
     progress: str = ""
@@ -111,6 +114,7 @@ def render(
         "handshakes": handshakes,
         "clients": clients,
         "processes": processes,
+        "processFailure": facts.process_failure and _exit(facts.process_failure),
         "toolCount": facts.tools and facts.tools.count,
         "toolsDigest": facts.tools and facts.tools.digest,
         "tools": facts.tools.shown if facts.tools else (),
@@ -250,6 +254,11 @@ def process_problem(ended: Exit, initialised: bool) -> Problem:
     return Problem(phase, ended.reason, how_ended(ended) + tail)
 
 
+def end_label(ended: Exit) -> str:
+    """The reason of an end as a label of a metric, of which there are few whatever is told."""
+    return ended.reason if ended.reason in PROCESS_REASONS + _START_REASONS else "other"
+
+
 def how_ended(ended: Exit) -> str:
     """In words: how the process ended."""
     if ended.reason == "Signaled":
@@ -258,4 +267,6 @@ def how_ended(ended: Exit) -> str:
         return f"exited with code {ended.exit_code}"
     if ended.reason == "OutOfMemory":
         return "was killed because the container's memory limit was reached"
+    if ended.reason == "MemoryLimitExceeded":
+        return f"{ended.message.removeprefix('the process ')} (spec.session.processMemoryLimit)"
     return f"could not be started: {ended.message or ended.reason}"

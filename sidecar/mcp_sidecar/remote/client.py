@@ -140,6 +140,8 @@ class _Connection(asyncio.Protocol):
         self._response: Response | None = None
         self._draft: Response | None = None
         self._head_bytes = 0
+        self.heard = False
+        """Whether anything came back for the request."""
         self._unread = 0
         """Bytes since the last that belonged to a head that is complete, or to a body."""
         self._paused = False
@@ -159,6 +161,7 @@ class _Connection(asyncio.Protocol):
             raise NotSentError("the connection was closed")
         self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = self._unread = 0
+        self.heard = False
         self._response = self._draft = Response(self)
         self._transport.write(data)
         return self._response
@@ -167,11 +170,13 @@ class _Connection(asyncio.Protocol):
         if self._response is None:  # nobody asked
             self.abort()
             return
+        self.heard = True
         self._unread += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._break(f"its answer is no HTTP/1.1: {error}")
+            why = "its head is too large" if self._head_bytes > MAX_HEAD_BYTES else error
+            self._break(f"its answer is no HTTP/1.1: {why}")
             return
         except httptools.HttpParserUpgrade:
             self._break("it goes over to another protocol, which was not asked for")
@@ -263,9 +268,17 @@ class Client:
         self._loop = asyncio.get_running_loop()
 
     async def request(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        repeatable: bool = True,
     ) -> Response:
         """Send one request; returns with the head of its answer.
+
+        One that is `repeatable` is sent again if a kept connection turns out to have been closed.
 
         Raises:
             NotSentError: the server has not heard of it.
@@ -276,15 +289,15 @@ class Client:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
-        head = "\r\n".join((*lines, "", "")).encode("latin-1")
-        connection = self._kept() or await self._connect()
-        response = connection.send(head + (body or b""))
-        try:
-            await response.head
-        except BaseException:
-            connection.abort()
-            raise
-        return response
+        data = "\r\n".join((*lines, "", "")).encode("latin-1") + (body or b"")
+        kept = self._kept()
+        if kept is not None:
+            try:
+                return await _sent(kept, data)
+            except BrokenError:
+                if kept.heard or not repeatable:
+                    raise
+        return await _sent(await self._connect(), data)
 
     def _kept(self) -> _Connection | None:
         while self._idle:
@@ -342,6 +355,16 @@ class Client:
             if connection.expiry is not None:
                 connection.expiry.cancel()
             connection.abort()
+
+
+async def _sent(connection: _Connection, data: bytes) -> Response:
+    response = connection.send(data)
+    try:
+        await response.head
+    except BaseException:
+        response.close()  # not the connection, which may have its next request already
+        raise
+    return response
 
 
 def context(ca_file: str) -> ssl.SSLContext:

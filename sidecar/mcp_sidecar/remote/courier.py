@@ -121,6 +121,14 @@ class Courier:
         if task is not None:
             task.cancel()
 
+    def answered(self, number: int) -> None:
+        """A request has its answer, which came by another way than its own: with SSE as it should."""
+        if self._last is None or self._last.transport == SSE:
+            return
+        task = self._by_number.pop(number, None)
+        if task is not None:
+            task.cancel()
+
     async def _run(self, errand: _Errand) -> None:
         limit = None if errand.frame.method == LISTEN else self._longest
         try:

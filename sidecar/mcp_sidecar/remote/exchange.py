@@ -19,6 +19,7 @@ from mcp_sidecar.remote.outcome import Outcome, told, unusable
 from mcp_sidecar.remote.reply import Reply, Take, answered, line, read, readdressed
 from mcp_sidecar.remote.session import AwayError, DeniedError, Session
 
+CALL = "tools/call"
 JSON, EVENTS = "application/json", "text/event-stream"
 PROBE_SECONDS = 30.0
 MAX_REDIRECTS = 5
@@ -107,7 +108,8 @@ class Exchanger:
         self._secrets.value("session", session.sid)
         path = session.path
         for _ in range(MAX_REDIRECTS):
-            response = await self.client.request("POST", path, headers, frame.data)
+            repeatable = frame.method != CALL
+            response = await self.client.request("POST", path, headers, frame.data, repeatable=repeatable)
             location = response.headers.get("location")
             if response.status not in fate.REDIRECTS or location is None:
                 return response
@@ -143,7 +145,7 @@ class Exchanger:
         named = frame.params.get(NAMED.get(frame.method, ""))
         if isinstance(named, str):
             headers["Mcp-Name"] = modern.encoded(named)
-        if frame.method == "tools/call":
+        if frame.method == CALL:
             headers |= modern.given(self._params(str(named)), frame.params.get("arguments"))
         return headers
 

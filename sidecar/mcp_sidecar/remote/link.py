@@ -16,8 +16,9 @@ from typing import Any, Protocol
 from mcp_sidecar import log
 from mcp_sidecar.core import backoff, frames, jsontext
 from mcp_sidecar.core.document import MAX_MESSAGE, Problem, cut
+from mcp_sidecar.core.eventstream import Event
 from mcp_sidecar.core.fate import Fate
-from mcp_sidecar.core.lines import Line
+from mcp_sidecar.core.lines import Line, Oversized
 from mcp_sidecar.core.modern import envelope
 from mcp_sidecar.core.opening import DISCOVER, INITIALIZE
 from mcp_sidecar.core.target import SSE, STREAMABLE, Target
@@ -44,6 +45,9 @@ class Listener(Protocol):
 
     def line(self, line: Line, about: int | None = None) -> None:
         """The server sent a message; `about`: on the stream of the request with this number."""
+
+    def oversized(self, line: Oversized) -> None:
+        """A message above the limit was dropped."""
 
     def unreadable(self, error: Exception) -> None:
         """A message met a defect of the relay; it was dropped."""
@@ -165,6 +169,15 @@ class Link:
         except Exception as error:  # noqa: BLE001 - would end the stream, and come again with the next
             self._listener.unreadable(error)
 
+    def _take_event(self, event: Event, number: int | None) -> None:
+        """Hand on what came by a stream of the session: the answer to this request, perhaps."""
+        if event.oversized is not None:
+            self._listener.oversized(event.oversized)
+        elif event.data:
+            self._take(event.data)
+        if number is not None:
+            self._courier.answered(number)
+
     # The life of the session.
 
     async def run(self) -> None:
@@ -189,7 +202,7 @@ class Link:
         try:
             session = await self._ready()
             self._since = self._loop.time()
-            await watch(session, self._exchanger, self._probe, self._look, self._take)
+            await watch(session, self._exchanger, self._probe, self._look, self._take_event)
         except DoubtError:
             return None
         except GoneError as error:
@@ -292,7 +305,7 @@ class Link:
         session = self._session = Session(self._incarnation, STREAMABLE, self._target.path)
         try:
             if self._target.transport == SSE:
-                await fall_back(session, self._exchanger, self._take, None)
+                await fall_back(session, self._exchanger, self._take_event, None)
             if self._asked is None:
                 self._introduce(self._incarnation)
             await self._shake_hands(session)
@@ -312,7 +325,7 @@ class Link:
             if outcome.fate is Fate.FALL_BACK and session.transport == STREAMABLE:
                 if self._target.transport == STREAMABLE:
                     raise problem(outcome, initialize=True)
-                await fall_back(session, self._exchanger, self._take, outcome)
+                await fall_back(session, self._exchanger, self._take_event, outcome)
                 continue
             if outcome.fate is not Fate.ANSWER:
                 raise problem(outcome, initialize=True)

@@ -1,17 +1,16 @@
 """What a remote server sends by itself, and the signs of life of a session."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from mcp_sidecar import log
-from mcp_sidecar.core import backoff, eventstream
+from mcp_sidecar.core import backoff, eventstream, frames
 from mcp_sidecar.core.fate import Fate
 from mcp_sidecar.core.target import SSE
 from mcp_sidecar.remote.client import BrokenError, NotSentError, Response
 from mcp_sidecar.remote.exchange import EVENTS, MAX_RETRY_SECONDS, Exchanger
 from mcp_sidecar.remote.outcome import Outcome, problem
-from mcp_sidecar.remote.reply import Take, answered
+from mcp_sidecar.remote.reply import answered
 from mcp_sidecar.remote.session import AwayError, DoubtError, GoneError, Session
 
 PING_SECONDS = 30.0
@@ -25,12 +24,14 @@ MAX_AFTER_SECONDS = 300.0
 # The least between two looks at a session because of calls that failed.
 LOOK_SECONDS = 0.2
 Look = Callable[[Session], Awaitable[None]]
+TakeEvent = Callable[[eventstream.Event, int | None], None]
+"""Takes what came by a stream of the session, not of a request; and which request it answers."""
 _NEVER = frozenset({405, 501})
 # These, too, unless there was one already: they may be about the session, or about the moment.
 _NOT_OFFERED = frozenset({400, 404, 406})
 
 
-async def watch(session: Session, exchanger: Exchanger, probe: Look, look: Look, take: Take) -> None:
+async def watch(session: Session, exchanger: Exchanger, probe: Look, look: Look, take: TakeEvent) -> None:
     """Take what the server sends by itself, until the session is in trouble.
 
     `look` is asked about a session of which a call left doubts; the stream stays open meanwhile.
@@ -76,7 +77,7 @@ async def _ping(session: Session, probe: Look) -> None:
 class _Listening:
     """Keeps the stream of a session open, if the server offers one."""
 
-    def __init__(self, session: Session, exchanger: Exchanger, take: Take) -> None:
+    def __init__(self, session: Session, exchanger: Exchanger, take: TakeEvent) -> None:
         self._session = session
         self._exchanger = exchanger
         self._take = take
@@ -132,24 +133,20 @@ class _Listening:
         raise problem(outcome, initialize=False)
 
     async def _read(self, response: Response) -> None:
-        reader, began = eventstream.EventReader(self._exchanger.limit), self._loop.time()
-        heard = too_large = False
+        reader, began = eventstream.EventReader(self._exchanger.limit, drop=True), self._loop.time()
+        heard = False
         try:
             async for chunk in response.chunks():
                 for event in reader.feed(chunk):
                     heard = True
-                    if event.data:
-                        self._take(event.data)
+                    self._take(event, _answered(event))
         except BrokenError:
             pass  # opened again, which tells whether the server is there
-        except eventstream.EventTooLargeError as error:
-            log.event("remote_event_dropped", logging.WARNING, error=str(error))
-            too_large = True
         finally:
             response.close()
-        self._last_id = None if too_large else reader.last_id or self._last_id  # it would come again
+        self._last_id = reader.last_id or self._last_id
         brief = self._loop.time() - began < AGAIN_SECONDS
-        if too_large or (brief and not heard):
+        if brief and not heard:
             await self._pause(reader.retry)
             return
         self._misses = 0
@@ -171,7 +168,7 @@ def offers_none(status: int, *, streamed: bool) -> bool:
     return status in _NEVER or (status in _NOT_OFFERED and not streamed)
 
 
-async def fall_back(session: Session, exchanger: Exchanger, take: Take, refused: Outcome | None) -> None:
+async def fall_back(session: Session, exchanger: Exchanger, take: TakeEvent, refused: Outcome | None) -> None:
     """Make it a session over SSE (revision 2024-11-05); `refused` is what Streamable HTTP was answered.
 
     Raises:
@@ -204,10 +201,17 @@ async def fall_back(session: Session, exchanger: Exchanger, take: Take, refused:
         raise
 
 
+def _answered(event: eventstream.Event) -> int | None:
+    """The id of the request that an event answers; None: it answers none."""
+    if event.oversized is not None:
+        return frames.answer_id(event.oversized.head, event.oversized.tail)
+    return answered(event.data) if event.data else None
+
+
 class _Reader:
     """Reads the stream of a session over SSE to its end."""
 
-    def __init__(self, session: Session, response: Response, limit: int, take: Take) -> None:
+    def __init__(self, session: Session, response: Response, limit: int, take: TakeEvent) -> None:
         self._session = session
         self._response = response
         self._limit = limit
@@ -216,12 +220,12 @@ class _Reader:
 
     async def run(self) -> None:
         why = "the stream of the session has ended"
-        reader = eventstream.EventReader(self._limit)
+        reader = eventstream.EventReader(self._limit, drop=True)
         try:
             async for chunk in self._response.chunks():
                 for event in reader.feed(chunk):
                     self._event(event)
-        except (BrokenError, eventstream.EventTooLargeError) as error:
+        except BrokenError as error:
             why += f": {error}"
         except Exception as error:  # noqa: BLE001 - the session must not go on without who reads it
             log.failure("remote_stream_failed", error)
@@ -234,13 +238,13 @@ class _Reader:
         if event.kind == "endpoint":
             if not self.endpoint.done():
                 self.endpoint.set_result(event.data.decode("utf-8", "replace").strip())
-        elif event.data:
-            number = answered(event.data)
-            pong = self._session.pongs.get(number) if number is not None else None
-            if pong is not None:
-                if not pong.done():
-                    pong.set_result(event.data)
-                return
-            if number is not None:
-                self._session.pending.discard(number)
-            self._take(event.data)
+            return
+        number = _answered(event)
+        pong = self._session.pongs.get(number) if number is not None else None
+        if pong is not None:
+            if not pong.done():
+                pong.set_result(event.data)
+            return
+        if number is not None:
+            self._session.pending.discard(number)
+        self._take(event, number)

@@ -38,6 +38,11 @@ class Board:
             self.facts = facts
             self._bump()
 
+    def note(self, **changes: Any) -> None:
+        """Change some facts that need not be known at once: with the number of clients they are published."""
+        self.facts = dataclasses.replace(self.facts, **changes)
+        self.clients_changed()
+
     def hold(self) -> None:
         """Collect changes into one revision until `release`: the session and its tools appear together."""
         self._held = True

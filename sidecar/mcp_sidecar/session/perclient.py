@@ -216,12 +216,24 @@ class PerClient(Relay):
             self._by_sid.pop(cell.client.sid, None)
         if cell.relay.upstream.state not in (State.EXITED, State.REFUSED):
             cell.relay.upstream.terminate()  # who waits for it is told; those two say more
-        log.event("process_ended", process=cell.name, reason=reason)
+        self._tell_end(cell.name, reason, cell.relay.shared.board.facts.exit)
         task = self._loop.create_task(self._stop(cell))
         self._ending[task] = cell.name
         task.add_done_callback(self._ending.pop)
         task.add_done_callback(self._watch_ended)
         self.shared.board.clients_changed()
+
+    def _tell_end(self, name: str, reason: str, found: document.Exit | None) -> None:
+        """Log and count the end of a process; `found` is how it ended, if it was by itself."""
+        if found is None:
+            log.event("process_ended", process=name, reason=reason)
+            self.metrics.count("mcp_relay_processes_ended", reason)
+            return
+        how = document.how_ended(found)
+        log.event("process_ended", logging.WARNING, process=name, reason=found.reason, how=how)
+        self.metrics.count("mcp_relay_processes_ended", document.end_label(found))
+        if found.exit_code != 0:
+            self.shared.board.note(process_failure=found)
 
     async def _stop(self, cell: Cell) -> None:
         await cell.relay.close()  # so that its launcher waits for nobody

@@ -22,7 +22,7 @@ async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
     assert status.session.protocol_version == "2025-11-25"
     assert status.session.server_info["name"] == "scripted"
     assert (status.session.adopted, status.handshakes, status.error, status.exit) == (False, 1, None, None)
-    assert status.tool_count == len(status.tools) == 20
+    assert status.tool_count == len(status.tools) == 21
     assert status.tools_digest is not None
     assert abs(status.process.start_time - time.time()) < 30
 
@@ -30,7 +30,7 @@ async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
 async def test_session_and_tools_appear_in_one_revision(make_pod: Any) -> None:
     pod = await make_pod()
     status = await pod.until("Connected")
-    assert status.tool_count == 20
+    assert status.tool_count == 21
 
 
 async def test_a_status_is_awaited_and_comes_at_once_when_it_is_new(pod: Pod) -> None:

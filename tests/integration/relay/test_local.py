@@ -227,3 +227,33 @@ async def test_what_is_missing_is_named(options: list[str], launcher: str | None
         assert process.returncode == 2
         assert words in errors.decode()
         assert "Traceback" not in errors.decode()
+
+
+async def test_a_process_above_its_memory_limit_ends_beside_the_others() -> None:
+    options = ("--per-client", "--process-memory-limit", "128Mi")
+    async with local(*options) as (_, url), RawClient(url, None) as one, RawClient(url, None) as two:
+        await one.connect()
+        await two.connect()
+        waiting = asyncio.create_task(one.call("sleep", 7, seconds=60))
+        own = (await two.text("stats"))["pid"]
+        eating = asyncio.create_task(one.call("eat", 8, mib=200))
+        assert "memory limit of 128Mi" in (await waiting)["error"]["message"]
+        await asyncio.gather(eating, return_exceptions=True)
+        assert (await two.text("stats"))["pid"] == own
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--process-memory-limit", "1Gi"], "needs --per-client"),
+        (["--per-client", "--process-memory-limit", "1G"], "'1G' is not a number of bytes above 0"),
+        (["--per-client", "--process-memory-limit", "0"], "'0' is not a number of bytes above 0"),
+    ],
+)
+async def test_a_memory_limit_that_makes_no_sense_is_refused(options: list[str], words: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mcp_sidecar", "local", *options, "--", "cat"), stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 2
+    assert words in said.decode()

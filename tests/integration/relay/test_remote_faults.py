@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import socket
 import threading
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_sidecar.remote import exchange
+from mcp_sidecar.remote import exchange, stream
 from mcp_sidecar.remote.client import Client
 from relaykit.client import body
 from relaykit.remote import listed, pod_for, target, told
@@ -241,6 +242,31 @@ async def test_an_answer_that_goes_over_to_another_protocol_is_told(unruly: Unru
     assert "another protocol" in (await client.call("t"))["error"]["message"]
 
 
+async def test_a_connection_that_is_closed_unannounced_ends_no_session(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a kept connection and the next `ping` pass each other."""
+    monkeypatch.setattr(stream, "PING_SECONDS", 0.05)
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "ping":
+            return False
+        data = b'{"jsonrpc":"2.0","id":%d,"result":{}}' % message["id"]
+        http.close_connection = False
+        http.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data))
+        http.wfile.flush()
+        http.connection.recv(1, socket.MSG_PEEK)  # the next request has come: nothing of it is read
+        http.close_connection = True
+        return True
+
+    unruly.post = post
+    pod = await ready(relay)
+    await came(unruly, "ping", 5)
+    status = await pod.status()
+    assert (status.state, status.error) == ("Connected", None)
+    assert unruly.seen.count("tools/list") == 1
+
+
 # What would have ended the relay.
 
 
@@ -268,7 +294,7 @@ async def test_a_host_that_no_name_server_takes_is_told(tmp_path: Path, host: st
 async def test_a_defect_of_the_link_is_told_and_got_over(
     unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:

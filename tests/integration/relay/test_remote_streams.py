@@ -5,8 +5,10 @@ import threading
 
 import pytest
 
-from mcp_sidecar.remote import exchange, stream
+from mcp_sidecar.remote import courier, exchange, stream
 from relaykit.unruly import Exchange, Json, MakeRelay, Old, Unruly, came, ready
+
+CHANGED = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
 
 # The stream of a call.
 
@@ -149,11 +151,9 @@ async def test_an_answer_that_sse_takes_after_its_stream_has_ended_is_an_error(
 async def test_a_stream_that_is_refused_is_asked_for_again_while_the_session_goes_on(
     unruly: Unruly, relay: MakeRelay, status: int | None
 ) -> None:
-    changed = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
-
     def get(http: Exchange) -> bool:
         if unruly.seen.count("GET") == 2:
-            http.events(changed)
+            http.events(CHANGED)
         elif status is not None:
             http.reply(status)
         else:
@@ -196,15 +196,67 @@ async def test_a_stream_stays_open_while_a_call_leaves_doubts_of_the_session(
     over.set()
 
 
-async def test_an_event_that_is_too_large_is_not_fetched_again(unruly: Unruly, relay: MakeRelay) -> None:
-    places: list[str | None] = []
+async def test_an_event_that_is_too_large_is_dropped_and_the_stream_goes_on(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    over = threading.Event()
 
     def get(http: Exchange) -> bool:
-        places.append(http.headers.get("last-event-id"))
-        http.events(b"id: 1\ndata: {}\n\n", *[b"data: %b\n" % (b"x" * 60_000) for _ in range(20)])
+        http.events(*[b"data: %b\n" % (b"x" * 60_000) for _ in range(20)], b"\n", CHANGED)
+        over.wait(20)
         return True
 
     unruly.get = get
     await ready(relay, max_message_bytes=100_000)
-    await came(unruly, "GET", 3)
-    assert places == [None] * 3
+    await came(unruly, "tools/list", 2)
+    assert unruly.seen.count("GET") == 1
+    over.set()
+
+
+async def test_an_answer_that_is_too_large_for_sse_fails_alone(unruly: Unruly, relay: MakeRelay) -> None:
+    old = Old()
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return old.post(http, message)
+        http.reply(202)
+        asked[message["params"]["name"]] = message["id"]
+        if message["params"]["name"] == "large":
+            old.say({"jsonrpc": "2.0", "id": message["id"], "result": {"content": ["x" * 1_000_000]}})
+            old.say({"jsonrpc": "2.0", "id": asked["slow"], "result": {"content": []}})
+        return True
+
+    asked: dict[str, int] = {}
+    unruly.post, unruly.get = post, old.get
+    pod = await ready(relay, "/sse", {"transport": "SSE"}, max_message_bytes=100_000)
+    first, second = await pod.connected(), await pod.connected()
+    slow = asyncio.ensure_future(first.call("slow"))
+    await came(unruly, "tools/call", 1)
+    assert (await second.call("large"))["error"]["data"]["reason"] == "message_too_large"
+    assert "result" in await slow
+    assert unruly.seen.count("initialize") == 1
+
+
+async def test_a_request_that_is_answered_on_the_session_s_stream_is_over(
+    unruly: Unruly, relay: MakeRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(courier, "MAX_OPEN", 10)
+    old, over = Old(), threading.Event()
+
+    def get(http: Exchange) -> bool:
+        return old.listen(http, b": open\n\n")
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        http.events(b": open\n\n")
+        old.say({"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}})
+        over.wait(20)
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    await came(unruly, "GET", 1)
+    for _ in range(15):
+        assert "result" in await client.call("t")
+    over.set()

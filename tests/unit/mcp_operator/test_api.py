@@ -39,6 +39,7 @@ def test_an_empty_spec_gets_the_documented_defaults() -> None:
         "on_server_restart": "Resume",
         "mode": "Shared",
         "max_processes": 4,
+        "process_memory_limit": None,
         "max_clients": 1000,
         "max_message_bytes": 16_777_216,
         "limits": {"calls_per_minute": None, "burst": None, "concurrent_calls": None},

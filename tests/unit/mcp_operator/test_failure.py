@@ -25,6 +25,10 @@ def told(code: int, reason: str, signal: str | None = None, **more: Any) -> str:
         (0, "Completed", told(0, "Exited"), (PROCESS, Reason.PROCESS_EXITED, 0, None)),
         (137, "Error", told(137, "Signaled", "SIGKILL"), (PROCESS, Reason.PROCESS_SIGNALED, 137, "SIGKILL")),
         (137, "Error", told(137, "OutOfMemory", "SIGKILL"), (PROCESS, Reason.OOM_KILLED, 137, "SIGKILL")),
+        (
+            *(137, "Error", told(137, "MemoryLimitExceeded", "SIGKILL")),
+            (PROCESS, Reason.OOM_KILLED, 137, "SIGKILL"),
+        ),
         (137, "OOMKilled", "", (PROCESS, Reason.OOM_KILLED, 137, "SIGKILL")),
         (127, "Error", told(127, "CommandNotFound"), (START, Reason.COMMAND_NOT_FOUND, 127, None)),
         (126, "Error", told(126, "PermissionDenied"), (START, Reason.PERMISSION_DENIED, 126, None)),
@@ -42,6 +46,13 @@ def test_the_end_of_the_servers_container(
     found = failure.from_container(world.terminated(code, reason, message), world.now)
     assert (found.phase, found.reason, found.exit_code, found.signal) == expected
     assert found.time == world.ago(1)
+
+
+def test_one_process_above_its_own_limit_names_that_limit_and_not_the_containers(world: Any) -> None:
+    said = "the process was killed because it used more than its memory limit of 64Mi"
+    message = told(137, "MemoryLimitExceeded", "SIGKILL", message=said)
+    found = failure.from_container(world.terminated(137, "Error", message), world.now)
+    assert found.message == f"{said}: raise spec.session.processMemoryLimit"
 
 
 HOSTILE: list[dict[str, Any]] = [

@@ -1,7 +1,9 @@
 """The door to the API server: what is sent, and what each answer means."""
 
+import gc
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -117,6 +119,31 @@ async def test_an_answer_that_is_no_json_means_that_the_server_is_away(
     fake.answers = [lambda: web.Response(text=body)]
     with pytest.raises(UnavailableError, match=r"GET /api/v1/.*: the answer is no JSON"):
         await found.read(PODS, "default", "x")
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+@pytest.mark.parametrize("body", ["{", "{}"])
+async def test_garbage_is_collected_after_an_answer_if_it_was_before(
+    api: tuple[FakeApi, Kube], monkeypatch: pytest.MonkeyPatch, body: str, collecting: bool
+) -> None:
+    fake, found = api
+    fake.answers = [lambda: web.Response(text=body)]
+    meanwhile = []
+    load = json.loads
+
+    def loads(text: str) -> Any:
+        meanwhile.append(gc.isenabled())
+        return load(text)
+
+    monkeypatch.setattr(json, "loads", loads)
+    if not collecting:
+        gc.disable()
+    try:
+        with suppress(UnavailableError):
+            await found.read(PODS, "default", "x")
+        assert (meanwhile[-1], gc.isenabled()) == (False, collecting)
+    finally:
+        gc.enable()
 
 
 def test_an_answer_without_a_status_object_is_understood_too() -> None:

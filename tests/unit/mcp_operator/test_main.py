@@ -121,3 +121,15 @@ async def test_of_what_fails_unawaited_only_the_closing_of_kopfs_watches_is_no_e
     main.told(asyncio.get_running_loop(), context)
     assert [record.levelname for record in caplog.records] == (["ERROR"] if ours else [])
     await left.aclose()
+
+
+def test_the_operator_opens_as_many_files_as_the_system_allows() -> None:
+    script = """
+import resource
+from mcp_operator import __main__ as operator
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+operator.lift_file_limit()
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard) != (64, 64)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

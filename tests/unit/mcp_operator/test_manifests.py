@@ -112,6 +112,31 @@ def test_the_relay_learns_which_tools_are_for_clients_and_nothing_where_all_are(
     assert json.loads(told["MCP_RELAY_TOOLS_OVERRIDES"]) == overrides
 
 
+@pytest.mark.parametrize(
+    ("wanted", "limits", "flag"),
+    [
+        (None, None, str(256 << 20)),
+        (None, {"memory": "1Gi"}, str(512 << 20)),
+        ("128Mi", None, str(128 << 20)),
+        (100_000_000, {"memory": "200M"}, "100000000"),
+        ("0.5Gi", {"memory": "1Gi"}, str(512 << 20)),
+        ("512Mi", None, None),
+        ("1Gi", {"memory": "1024Mi"}, None),
+    ],
+)
+def test_each_process_may_hold_what_is_named_or_half_of_the_containers_memory(
+    wanted: Any, limits: Any, flag: str | None
+) -> None:
+    session = {"mode": "PerClient"} | ({} if wanted is None else {"processMemoryLimit": wanted})
+    words = server(session=session, resources={"limits": limits} if limits else None)["command"]
+    flags = words[: words.index("--")]
+    assert (flags[flags.index("--memory-limit") + 1] if "--memory-limit" in flags else None) == flag
+
+
+def test_one_process_for_all_has_the_containers_limit_alone() -> None:
+    assert "--memory-limit" not in server()["command"]
+
+
 def test_a_process_for_each_client_is_told_to_launcher_and_relay_and_nothing_where_they_share_one() -> None:
     session = {"mode": "PerClient", "maxProcesses": 7}
     words = server(session=session)["command"]

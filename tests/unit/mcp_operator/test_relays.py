@@ -256,6 +256,19 @@ async def test_a_sign_of_life_that_is_late_is_no_failure_if_the_relay_answers_wh
     assert [bool(query) for query in fake.asked] == [False, True, False]
 
 
+async def test_a_relay_whose_signs_of_life_are_rare_may_be_later_with_them(
+    relay: tuple[FakeRelay, Endpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_operator.adapters.relay.OVERDUE_SECONDS", 0.01)
+    monkeypatch.setattr("mcp_operator.adapters.relay.ALIVE_SECONDS", 0.01)
+    fake, endpoint = relay
+    async with Relay(endpoint) as client:
+        known = await client.status(None, 20, 0.4)
+        fake.handler = never
+        with pytest.raises(UnreachableError, match=r"no sign of life for 0\.5 s"):
+            await client.status(known, 20, 0.4)
+
+
 async def test_many_relays_together_give_no_more_signs_of_life_a_second_than_few(
     relay: tuple[FakeRelay, Endpoint],
 ) -> None:
@@ -276,7 +289,7 @@ async def test_many_relays_together_give_no_more_signs_of_life_a_second_than_few
     for number in range(200):
         watches.follow(("default", f"s{number}"), "pod", endpoint)
     await asyncio.wait_for(all_ask.wait(), 20)
-    assert set(beats) == {"0.4"}
+    assert set(beats) == {"0.8"}
     await watches.close()
 
 

@@ -316,7 +316,7 @@ def test_clients_and_tools_alone_are_written_at_most_every_ten_seconds(
 def test_what_else_changes_is_written_at_once(world: Any) -> None:
     gone = written(world.seen(relay=RelayView(world.report(state="Dropped"))))
     assert not status.minor(status.patch(written(world.seen()), gone))
-    assert status.minor({"session": {"clients": 1, "processes": 1}})
+    assert status.minor({"session": {"clients": 1, "processes": 1, "lastProcessFailure": {}}})
     assert not status.minor({"session": {"clients": 1, "since": "2026-01-31T12:00:00Z"}})
     assert not status.minor({"session": {"clients": 1}, "phase": "Connected"})
 

@@ -57,6 +57,24 @@ def test_tools_and_clients_that_change_are_no_transition(world: Any) -> None:
     assert step(replace(seen, relay=RelayView(world.report(clients=9, toolCount=2))))[1] == ()
 
 
+def test_each_failure_of_a_clients_process_is_told_once(world: Any) -> None:
+    seen, _ = step(world.seen())
+    ended = {
+        "exitCode": 137, "signal": "SIGKILL", "reason": "MemoryLimitExceeded", "time": 1_700_000_000.5,
+        "message": "the process was killed because it used more than its memory limit of 96Mi",
+    }  # fmt: skip
+    seen, told = step(replace(seen, relay=RelayView(world.report(processFailure=ended))))
+    assert [(note.reason, note.warning) for note in told] == [("ClientProcessFailed", True)]
+    assert (
+        "others go on: the process was killed because it used more than its memory limit of 96Mi: raise spec."
+        in (told[0].message)
+    )
+    seen, told = step(replace(seen, relay=RelayView(world.report(processFailure=ended, clients=3))))
+    assert told == ()
+    later = ended | {"time": 1_700_000_100.0}
+    assert len(step(replace(seen, relay=RelayView(world.report(processFailure=later))))[1]) == 1
+
+
 def test_an_event_is_about_the_resource_and_bounded(world: Any) -> None:
     note = Note("Created", "x" * 1024, warning=True)
     made = events.build(Owner("time", "default", "u"), note, world.now)

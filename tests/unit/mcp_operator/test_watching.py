@@ -91,5 +91,7 @@ def test_kopf_renews_silent_watches_and_needs_no_rights_beyond_ours() -> None:
     assert found.scanning.disabled
     assert found.peering.standalone
     assert not found.posting.enabled
+    assert found.watching.chunk_size
+    assert found.queueing.idle_timeout < 1
     delays = iter(found.networking.error_backoffs)  # type: ignore[arg-type]  # ours is an endless iterable
     assert max(next(delays) for _ in range(1000)) <= 2

@@ -105,6 +105,16 @@ def test_the_digest_changes_with_any_change_of_the_list() -> None:
             "was killed because the container's memory limit was reached",
         ),
         (
+            replace(
+                ENDED,
+                reason="MemoryLimitExceeded",
+                message="the process was killed because it used more than its limit of 1Gi",
+            ),
+            True,
+            "Process",
+            "was killed because it used more than its limit of 1Gi (spec.session.processMemoryLimit)",
+        ),
+        (
             replace(ENDED, reason="CommandNotFound", message="no file x"),
             False,
             "ProcessStart",
@@ -157,3 +167,8 @@ def test_capabilities_that_are_none_are_none() -> None:
     assert handshake.params()["protocolVersion"] == "2025-11-25"
     assert handshake.params()["capabilities"] == {}
     assert handshake.params(("sampling", "roots"))["capabilities"] == {"sampling": {}, "roots": {}}
+
+
+def test_a_metric_has_few_labels_for_ends_whatever_is_told() -> None:
+    told = ("MemoryLimitExceeded", "CommandNotFound", "made up")
+    assert [document.end_label(replace(ENDED, reason=reason)) for reason in told] == [*told[:2], "other"]

@@ -131,7 +131,8 @@ class Reason(StrEnum):
     STDIN_CLOSED = "StdinClosed"
     """The server process closed its stdin but keeps running: no call can reach it any more."""
     OOM_KILLED = "OOMKilled"
-    """The server needed more memory than its limit; raise `spec.resources.limits.memory`."""
+    """The server needed more memory than its limit; raise `spec.resources.limits.memory`, or with a process
+    for each client `spec.session.processMemoryLimit`, as the message says."""
 
     # Verified
     INITIALIZED = "Initialized"

@@ -1,11 +1,11 @@
 """`spec.session`: the MCP session, and what its clients may do."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
 from mcp_operator.core.api.conditions import Audit, ClientCapability, OnServerRestart, Protocol, SessionMode
-from mcp_operator.core.api.model import SET, UNDECLARED, Model, rules
+from mcp_operator.core.api.model import SET, UNDECLARED, Model, core, rules
 
 DAY = 86_400
 
@@ -41,6 +41,35 @@ class CallLimits(Model):
 
 
 _PER_CLIENT = "(has(self.mode) && self.mode == 'PerClient')"
+_ELSEWHERE = "belongs to mode PerClient: set spec.session.mode or remove it"
+_OWN_LIMIT = "quantity(string(self.processMemoryLimit))"
+_NOT_TINY = (
+    "!has(self.processMemoryLimit) || !isQuantity(string(self.processMemoryLimit))"
+    f" || {_OWN_LIMIT}.compareTo(quantity('1Mi')) >= 0"
+)
+SERVER_MEMORY = "512Mi"
+"""Memory limit of the server's container where none is named and no more is requested."""
+
+# The container's limit is what is named, or else the default, or the request where that is more.
+_CONTAINER_LIMITS = (
+    "has(self.resources) && has(self.resources.limits) && 'memory' in self.resources.limits"
+    " ? [quantity(string(self.resources.limits['memory']))]"
+    f" : [quantity('{SERVER_MEMORY}')] + (has(self.resources) && has(self.resources.requests)"
+    " && 'memory' in self.resources.requests ? [quantity(string(self.resources.requests['memory']))] : [])"
+)
+# What is no quantity is told by its pattern, once, and not by each rule that reads it.
+_WANTED = "self.session.processMemoryLimit"
+_WITHIN = (
+    f"!has({_WANTED}) || !isQuantity(string({_WANTED}))"
+    f" || ({_CONTAINER_LIMITS}).exists(l, quantity(string({_WANTED})).compareTo(l) <= 0)"
+)
+# On the whole spec, whose other fields they look at.
+SESSION_RULES: Final = (
+    (
+        _WITHIN,
+        "spec.session.processMemoryLimit is above spec.resources.limits.memory: lower it or raise that",
+    ),
+)
 
 
 class Session(Model):
@@ -50,7 +79,15 @@ class Session(Model):
         json_schema_extra=rules(
             (
                 f"!has(self.maxProcesses) || {_PER_CLIENT}",
-                "spec.session.maxProcesses belongs to mode PerClient: set spec.session.mode or remove it",
+                f"spec.session.maxProcesses {_ELSEWHERE}",
+            ),
+            (
+                f"!has(self.processMemoryLimit) || {_PER_CLIENT}",
+                f"spec.session.processMemoryLimit {_ELSEWHERE}",
+            ),
+            (
+                _NOT_TINY,
+                "spec.session.processMemoryLimit is below 1Mi: write bytes with a suffix, as 128Mi",
             ),
             (
                 f"!has(self.maxClients) || !{_PER_CLIENT}",
@@ -73,6 +110,11 @@ class Session(Model):
     """With PerClient: number of processes for clients at once; above it the one that was idle longest ends,
     with its session. While all are in use, `initialize` gets 503. `resources` must be enough for one more
     than this. Default 4, at most 1000."""
+    process_memory_limit: Annotated[str | int, core("Quantity")] | None = None
+    """With PerClient: memory that each process may hold, together with all that it started; the one that
+    exceeds it is killed, and nobody else notices. It is looked at 10 to 100 times a second, and counts what
+    is allocated and shared memory, not programs and files. More than `resources` have for all of them at once
+    is allowed. Default: half of `resources.limits.memory`; the same as that: no limit. From 1Mi."""
     protocol: Protocol = Protocol.AUTO
     """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
     `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake

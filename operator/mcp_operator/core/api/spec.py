@@ -13,7 +13,7 @@ from mcp_operator.core.api.conditions import (
 )
 from mcp_operator.core.api.model import ATOMIC, SET, Model, Opaque, core, map_of, rules
 from mcp_operator.core.api.remote import REMOTE_RULES, Remote
-from mcp_operator.core.api.session import DAY, Session
+from mcp_operator.core.api.session import DAY, SESSION_RULES, Session
 from mcp_operator.core.api.tools import Tools
 
 MAX_VOLUMES = 64
@@ -212,6 +212,7 @@ class MCPServerSpec(Model):
             (_MOUNTS_KNOWN, _MOUNT_UNKNOWN),
             *CACHE_RULES,
             *REMOTE_RULES,
+            *SESSION_RULES,
         )
     )
 

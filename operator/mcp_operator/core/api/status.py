@@ -100,6 +100,17 @@ class ServerInfo(Model):
     """Version that the server gives itself."""
 
 
+class ProcessFailure(Model):
+    """How a process of one client failed."""
+
+    reason: Annotated[str, Field(max_length=64)]
+    """As of `status.error`: OOMKilled, ProcessExited, ProcessSignaled or why it could not be started."""
+    message: Message
+    """What happened and what to do about it, for people."""
+    time: Timestamp
+    """When it ended."""
+
+
 class SessionStatus(Model):
     """The pod, and the one MCP session with its process."""
 
@@ -115,6 +126,9 @@ class SessionStatus(Model):
     """Number of client sessions, with a delay of some seconds. Only while the session is initialised."""
     processes: Annotated[int, Field(ge=0)] | None = None
     """Number of processes for clients, with the same delay. Only with `spec.session.mode: PerClient`."""
+    last_process_failure: ProcessFailure | None = None
+    """How the last process of a client failed, with the same delay; no other client notices. Only with
+    `spec.session.mode: PerClient`, until the relay starts anew."""
     protocol_version: Annotated[str, Field(max_length=32)] | None = None
     """MCP revision that the server and the relay agreed on, for example 2025-11-25."""
     server_info: ServerInfo | None = None

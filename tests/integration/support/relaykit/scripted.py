@@ -1,8 +1,9 @@
 """A stdio MCP server on the standard library alone that misbehaves on demand.
 
 `scripted.py [MODE]`: what it does at the start: answer (default), noise, refuse, version, nothing, exit,
-empty, resources (no tools), old (revision 2024-11-05), lists (2,000 tools), leak and leaklist (what it says
-of itself holds its secret, the value of SCRIPTED_SECRET; so does the refusal). Its tools do the rest.
+empty, resources (no tools), old (revision 2024-11-05), lists (2,000 tools), greedy (holds 256 MiB),
+leak and leaklist (what it says of itself holds its secret, the value of SCRIPTED_SECRET; so does the
+refusal). Its tools do the rest.
 """
 
 import base64
@@ -20,6 +21,7 @@ RECEIVED: list[str] = []
 CANCELLED: list[Any] = []
 ANSWERS: dict[Any, Json] = {}
 ANSWERED = threading.Condition()
+EATEN: list[bytearray] = []
 EXTRA_TOOLS: list[str] = []
 LISTED = [0]
 FAIL_LIST = [False]
@@ -150,6 +152,12 @@ def tool_exit(_rid: Any, args: Json, _meta: Json) -> None:
     os._exit(args.get("code", 0))
 
 
+def tool_eat(rid: Any, args: Json, _meta: Json) -> None:
+    """Hold so many MiB more."""
+    EATEN.append(bytearray(b"x") * (args["mib"] << 20))
+    send({"id": rid, "result": text("eaten")})
+
+
 def tool_big(rid: Any, args: Json, _meta: Json) -> None:
     send({"id": rid, "result": text(args.get("char", "x") * args["n"])})
 
@@ -254,6 +262,8 @@ def request(rid: Any, method: str, params: Json) -> None:
 def main() -> None:
     if MODE == "noise":
         write(b"Starting...\n\xff\xfe not UTF-8\n[1,2]\n{broken\n")
+    if MODE == "greedy":
+        EATEN.append(bytearray(b"x") * (256 << 20))
     if MODE == "leak":
         write(f"noise {SECRET}\n".encode())
     for line in sys.stdin.buffer:

@@ -159,17 +159,24 @@ class Old:
         http.reply(202)
         if not self.silent and "id" in message and "method" in message:
             result = RESULTS.get(message["method"], {})
-            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-            self._streams[-1].put(b"data: %b\n\n" % json.dumps(answer).encode())
+            self.say({"jsonrpc": "2.0", "id": message["id"], "result": result})
         return True
 
     def get(self, http: Exchange) -> bool:
-        mine: queue.Queue[bytes] = queue.Queue()
-        self._streams.append(mine)
         self.silent = False
-        mine.put(b"event: endpoint\ndata: /messages\n\n")
+        return self.listen(http, b"event: endpoint\ndata: /messages\n\n")
+
+    def listen(self, http: Exchange, first: bytes) -> bool:
+        """Open a stream, the newest from now on."""
+        mine: queue.Queue[bytes] = queue.Queue()
+        mine.put(first)
+        self._streams.append(mine)
         http.stream(iter(mine.get, b""))
         return True
+
+    def say(self, message: Json) -> None:
+        """Send a message on the newest stream."""
+        self._streams[-1].put(b"data: %b\n\n" % json.dumps(message).encode())
 
     def end(self) -> None:
         """End the newest stream."""
