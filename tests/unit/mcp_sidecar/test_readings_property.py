@@ -22,7 +22,9 @@ PARAMS = {
     "tasks/cancel": "taskId",
 }
 METHODS = st.sampled_from([*PARAMS, "ping", "vendor/x"])
-LEAF = st.sampled_from(["1", "null", '"a"', '":"', '"\\u0069d"', "[]", "{}", '{"id":1,"name":2}', '[{"x":1}]'])
+LEAF = st.sampled_from(
+    ["1", "null", '"a"', '":"', '"\\u0069d"', "[]", "{}", '{"id":1,"name":2}', '[{"x":1}]']
+)
 
 
 @st.composite
