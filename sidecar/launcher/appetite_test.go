@@ -114,7 +114,7 @@ func TestAServerWhoseProcessesShareMuchMemoryCostsLittle(t *testing.T) {
 	if err != nil {
 		t.Skip("needs an interpreter that forks without exec")
 	}
-	script := "import os,sys\nheld = b'x' * (100 << 20)\nfor _ in range(6):\n if os.fork() == 0: break\nprint('ok', flush=True)\nsys.stdin.read()"
+	script := "import os,sys\nheld = b'x' * (100 << 20)\nfor _ in range(6):\n if os.fork() == 0: break\nos.write(1, b'ok\\n')\nsys.stdin.read()"
 	run := keeping(t, "1", []string{python, "-c", script}, "--memory-limit", strconv.Itoa(200*mib))
 	relay := run.connect()
 	for range 7 {
