@@ -33,6 +33,7 @@ class Gate:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._gone = False
         self._waiting: dict[asyncio.Future[None], None] = {}  # in the order they came
         self._loop = asyncio.get_running_loop()
 
@@ -45,6 +46,11 @@ class Gate:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def launcher(self, *, gone: bool) -> None:
+        """Tell whether the launcher has ended; it may have done so before it introduced any process."""
+        self._gone = gone
+        self.changed()
 
     async def ready(self, seconds: float) -> None:
         """Wait until the session is up, at most `seconds`.
@@ -70,6 +76,8 @@ class Gate:
             raise self._unavailable("is shutting down", status=503)
         if state is State.EXITED and facts.exit is not None:
             raise self._unavailable(f"is not running: it {document.how_ended(facts.exit)}")
+        if self._gone:
+            raise self._unavailable("is not running: its launcher has ended")
         if state is State.REFUSED or self._session.muted:
             raise self._unavailable(f"cannot be used: {facts.error.message if facts.error else state.value}")
 

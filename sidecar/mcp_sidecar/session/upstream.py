@@ -151,15 +151,15 @@ class Upstream:
     def unreachable(self) -> None:
         """Nothing answers at the launcher's socket: the process is gone, or out of reach for good."""
         self._fail_calls("the connection to it was lost")
+        self.gate.launcher(gone=True)
 
     # What the launcher says.
 
     def _hello(self, message: dict[str, Any]) -> None:
-        process = control.process(message, time.time())
-        store = self.shared.store
-        closed = control.closed_pipe(message) or (
-            self._mute_reason if self._mute == process.incarnation else ""
-        )
+        process, store = control.process(message, time.time()), self.shared.store
+        self.gate.launcher(gone=False)
+        muted = self._mute_reason if self._mute == process.incarnation else ""
+        closed = control.closed_pipe(message) or muted
         log.event(self.met, incarnation=process.incarnation, pid=process.pid)
         if self.state is State.TERMINATING:
             self.shared.board.update(process=process)

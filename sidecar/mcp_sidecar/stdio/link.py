@@ -34,7 +34,7 @@ class Listener(Protocol):
         """The connection broke."""
 
     def unreachable(self) -> None:
-        """After a break nothing answers at the socket: the launcher is gone."""
+        """Nothing answers at the socket any more: the launcher has ended."""
 
 
 class _Wire(asyncio.Protocol):
@@ -155,20 +155,23 @@ class Link:
 
     async def run(self) -> None:
         """Connect, and connect again, until cancelled."""
-        steps, attempt = backoff.FIRST_CONTACT, 0
+        steps, attempt, told = backoff.FIRST_CONTACT, 0, False
         while True:
             try:
                 wire = await self._connect()
             except OSError as error:
-                if steps is backoff.AFTER_DROP and attempt == 1:
+                # The launcher names its socket when it listens: one that refuses has ended.
+                ended = steps is backoff.AFTER_DROP or isinstance(error, ConnectionRefusedError)
+                if ended and not told:
                     log.event("launcher_unreachable", logging.WARNING, error=error.strerror or str(error))
                     self._listener.unreachable()
+                    told = True
             else:
                 try:
                     await wire.closed
                 finally:
                     wire.close()
-                steps, attempt = backoff.AFTER_DROP, 0
+                steps, attempt, told = backoff.AFTER_DROP, 0, False
             await asyncio.sleep(backoff.delay(steps, attempt))
             attempt += 1
 

@@ -48,8 +48,23 @@ class Running:
         )
 
 
+# The operator as it is, but for the time after which a watch that says nothing is renewed.
+QUICK = """
+from mcp_operator import __main__, main
+main.SILENCE_SECONDS = 2.0
+raise SystemExit(__main__.start())
+"""
+
+
 @pytest.fixture
-async def running(tmp_path: Path, unused_tcp_port_factory: Callable[[], int]) -> AsyncIterator[Running]:
+def program() -> tuple[str, ...]:
+    return ("-m", "mcp_operator")
+
+
+@pytest.fixture
+async def running(
+    tmp_path: Path, unused_tcp_port_factory: Callable[[], int], program: tuple[str, ...]
+) -> AsyncIterator[Running]:
     async with served() as (api, port):
         await api.put("mcpservers", mcpserver("time"))
         config = {
@@ -65,7 +80,7 @@ async def running(tmp_path: Path, unused_tcp_port_factory: Callable[[], int]) ->
             "MCP_OPERATOR_METRICS_PORT": str(unused_tcp_port_factory()),
         }
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-X", "dev", "-m", "mcp_operator", env=environment, stderr=asyncio.subprocess.PIPE
+            sys.executable, "-X", "dev", *program, env=environment, stderr=asyncio.subprocess.PIPE
         )
         found = Running(api, process)
         try:
@@ -112,6 +127,13 @@ async def test_a_pod_that_goes_while_a_watch_is_away_is_made_again(
     await running.api.remove("pods", "mcp-time-1", silent=True)
     await running.api.end_watches("pods", error)
     await running.made("mcp-time-2")
+
+
+@pytest.mark.parametrize("program", [("-c", QUICK)], ids=["renewed after 2 s"])
+async def test_a_watch_that_went_deaf_without_a_word_is_renewed(running: Running) -> None:
+    running.api.deafen("mcpservers")
+    await running.api.put("mcpservers", mcpserver("unheard"))
+    await running.made("mcp-unheard-1")
 
 
 async def test_an_operator_that_ends_leaves_nothing_open(running: Running) -> None:

@@ -5,8 +5,11 @@ from typing import Any
 import httpx
 import pytest
 
+from mcp_sidecar.session import table
+from mcp_sidecar.web import streams
 from relaykit.client import Client, body
 from relaykit.pod import ADMIN, ADMIN_TOKEN, TOKEN, Pod
+from relaykit.waiting import eventually
 
 ECHO = body("tools/call", 1, name="echo", arguments={"text": "x"})
 
@@ -88,6 +91,11 @@ async def test_foreign_pages_are_refused_before_any_work(pod: Pod, origin: str |
     if not allowed:
         assert [reply.status_code for reply in await every_method(client, origin=origin)] == [403] * 3
         assert (await client.post(ECHO)).status_code == 200
+        return
+    headers = client.headers(origin=origin)
+    async with client.http.stream("GET", client.url, headers=headers) as stream:
+        assert stream.status_code == 200
+    assert (await client.delete(origin=origin)).status_code == 200
 
 
 async def test_requests_that_make_no_sense_get_the_status_that_says_so(pod: Pod) -> None:
@@ -176,7 +184,7 @@ async def test_each_client_negotiates_its_own_revision(pod: Pod, asked: str | No
     assert reply.json()["result"]["protocolVersion"] == given
 
 
-async def test_a_deleted_session_is_gone_for_good(pod: Pod) -> None:
+async def test_a_deleted_session_is_gone_for_good(pod: Pod, caplog: pytest.LogCaptureFixture) -> None:
     client, other = await pod.connected(), await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=5))
     await pod.in_flight(1)
@@ -193,7 +201,9 @@ async def test_a_deleted_session_is_gone_for_good(pod: Pod) -> None:
         "action": "reinitialize_and_replay_once",
     }
     assert error["data"]["server_uptime_seconds"] >= 0
-    assert len((await other.text("stats"))["cancelled"]) == 1
+    stats = await other.text("stats")
+    assert (len(stats["cancelled"]), stats["initialize"]) == (1, 1)
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def test_an_id_signed_by_another_server_is_unknown(make_pod: Any) -> None:
@@ -245,6 +255,25 @@ async def test_quiet_streams_carry_comments(pod: Pod, monkeypatch: pytest.Monkey
     async with client.stream() as stream:
         await stream.commented(4)
         assert stream.waiting() == 0
+
+
+def test_comments_come_well_within_the_twenty_seconds_that_proxies_allow() -> None:
+    assert streams.KEEP_ALIVE_SECONDS <= 15
+    assert table.QUIET_SECONDS <= 15
+
+
+async def test_nothing_is_left_of_a_stream_that_its_client_closed(pod: Pod) -> None:
+    client = await pod.connected()
+    await client.call("echo", text="x")
+    before = len(asyncio.all_tasks())
+    for _ in range(5):
+        async with client.stream() as stream:
+            await stream.commented(1)
+
+    async def rest() -> bool:
+        return len(asyncio.all_tasks()) <= before
+
+    await eventually(rest)
 
 
 async def test_a_silent_call_becomes_a_stream_with_comments(

@@ -16,12 +16,18 @@ async def answer_question(client: Client, message: dict[str, Any], result: dict[
     assert (await client.post(answer)).status_code == 202
 
 
-async def test_a_question_of_the_server_reaches_the_client_whose_call_asks_it(pod: Pod) -> None:
-    client, other = await pod.connected(capabilities={"sampling": {}}), await pod.connected()
-    message = body("tools/call", 1, name="ask", arguments={"id": 1, "method": SAMPLING, "params": {"n": 1}})
+@pytest.mark.parametrize(
+    ("capability", "method"),
+    [("sampling", SAMPLING), ("elicitation", "elicitation/create"), ("roots", "roots/list")],
+)
+async def test_a_question_of_the_server_reaches_the_client_whose_call_asks_it(
+    pod: Pod, capability: str, method: str
+) -> None:
+    client, other = await pod.connected(capabilities={capability: {}}), await pod.connected()
+    message = body("tools/call", 1, name="ask", arguments={"id": 1, "method": method, "params": {"n": 1}})
     async with other.stream() as foreign, client.stream("POST", message) as stream:
         question = await stream.next()
-        assert (question["method"], question["params"]) == (SAMPLING, {"n": 1})
+        assert (question["method"], question["params"]) == (method, {"n": 1})
         await answer_question(client, question, {"model": "m"})
         answer = await stream.next()
         assert json.loads(answer["result"]["content"][0]["text"]) == {"result": {"model": "m"}}
@@ -156,7 +162,12 @@ async def test_a_list_that_cannot_be_read_again_leaves_the_old_one(pod: Pod) -> 
     client = await pod.connected()
     before = await pod.status()
     await client.call("change", fail=True)
-    await asyncio.sleep(0.3)
+
+    async def asked_again() -> bool:
+        return bool((await client.text("stats"))["received"].count("tools/list") == 2)
+
+    await eventually(asked_again)
+    assert (await client.text("echo", text="the refusal came before this")) == "the refusal came before this"
     after = await pod.status()
     assert (after.state, after.tool_count, after.error) == ("Connected", before.tool_count, None)
 

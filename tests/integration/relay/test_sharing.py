@@ -86,6 +86,30 @@ async def test_progress_goes_to_its_caller_with_the_callers_token_and_ends_with_
     assert silent.headers["content-type"] == "application/json"
 
 
+async def test_equal_progress_tokens_do_not_cross_and_late_progress_reaches_nobody(pod: Pod) -> None:
+    first, second = await pod.connected(), await pod.connected()
+
+    async def run(client: Client, tag: str, **meta: object) -> list[dict[str, Any]]:
+        message = body("tools/call", 1, name="progress", arguments={"tag": tag}, _meta=meta)
+        return events((await client.post(message, accept="text/event-stream")).text)
+
+    async with first.stream() as one, second.stream() as two:
+        tags = [f"{name}{number}" for number in range(10) for name in "ab"]
+        for a, b in zip(tags[::2], tags[1::2], strict=True):
+            told = await asyncio.gather(run(first, a, progressToken=1), run(second, b, progressToken=1))
+            for (*notes, answer), tag in zip(told, (a, b), strict=True):
+                assert {note["params"]["progressToken"] for note in notes} == {1}
+                assert [note["params"]["message"] for note in notes] == [tag] * 3
+                assert answer["id"] == 1
+        assert len(await run(first, "c")) == 1  # it gave no token, so it hears of no progress
+        assert (await second.call("echo", text="x"))["result"]  # all that came before it was routed
+        assert (one.waiting(), two.waiting()) == (0, 0)
+        assert not one.ended.is_set()
+        assert not two.ended.is_set()
+    metrics = (await pod.admin("GET", "/metrics")).text
+    assert 'mcp_relay_messages_dropped_total{reason="progress_without_call"}' in metrics
+
+
 @pytest.mark.parametrize("number", [5, "five"])
 async def test_a_cancelled_request_is_answered_and_the_server_told_its_own_id(
     pod: Pod, number: object
@@ -158,7 +182,7 @@ async def test_a_message_on_several_lines_stays_one_message(pod: Pod) -> None:
     assert json.loads(reply.json()["result"]["content"][0]["text"]) == "a\u2028b"
 
 
-async def test_a_vanished_client_does_not_hurt_the_others(pod: Pod) -> None:
+async def test_a_vanished_client_does_not_hurt_the_others(pod: Pod, caplog: pytest.LogCaptureFixture) -> None:
     client, other = await pod.connected(), await pod.connected()
     call = asyncio.create_task(client.call("sleep", 1, seconds=0.3))
     await pod.in_flight(1)
@@ -166,3 +190,6 @@ async def test_a_vanished_client_does_not_hurt_the_others(pod: Pod) -> None:
     await asyncio.gather(call, return_exceptions=True)
     assert (await other.call("echo", text="x"))["result"]
     assert (await other.text("stats"))["cancelled"] == []  # going away is no cancellation
+    await pod.in_flight(0)
+    assert (await other.text("stats"))["initialize"] == 1
+    assert [record for record in caplog.records if record.exc_info] == []

@@ -297,6 +297,24 @@ def test_ten_evictions_leave_no_corpses_and_stay_inside_the_budget(world: Any) -
     assert story.seen.status.error.reason == Reason.EVICTED
 
 
+def test_a_server_that_refuses_initialize_for_ten_minutes_is_told_of_in_few_writes(world: Any) -> None:
+    story = Story(world)
+    story.settle()
+    refusal = {"phase": "Initialize", "reason": "Error", "message": "no licence"}
+    written = [story.seen.status]
+    for _ in range(600):
+        if not story.seen.pods[-1].server.running:
+            story.run_up()
+        report = world.report(state="Refused", session=None, error=refusal, toolCount=None, tools=[])
+        story.seen = replace(story.seen, relay=RelayView(report))
+        story.step()
+        if story.seen.status != written[-1]:
+            written.append(story.seen.status)
+        story.pass_time(1)
+    assert len(story.created) == 5  # the fifth is the slow attempt after 300 s
+    assert len(written) <= 4 * len(story.created)
+
+
 def test_the_looks_of_a_server_that_can_never_be_pulled_change_nothing(world: Any) -> None:
     story = Story(world)
     story.settle()

@@ -65,6 +65,10 @@ class ApiServer:
                 queue.put_nowait({"type": "ERROR", "object": error})
             queue.put_nowait(None)
 
+    def deafen(self, plural: str) -> None:
+        """Tell the open watches of a kind nothing more, without a word, as a proxy that forgot them does."""
+        self.watches[plural].clear()
+
     async def until(self, true: Any, within: float) -> None:
         """Wait for a condition on the objects or watches."""
         async with asyncio.timeout(within), self.changed:
