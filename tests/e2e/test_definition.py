@@ -124,6 +124,10 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"remote": REMOTE, "command": None, "network": {"egress": "None"}},
         "spec.network.egress None cuts the relay off",
     ),
+    "remote server without a scheme": (
+        {"remote": {"url": "x.example/mcp"}, "command": None},
+        "spec.remote.url: write http:// or https://, host and path",
+    ),
     "processes of a remote server": (
         {"remote": REMOTE, "command": None, "session": {"mode": "PerClient"}},
         "spec.session.mode PerClient is about processes run here",
@@ -271,6 +275,12 @@ def test_a_wrong_spec_is_refused_with_field_and_cure(cluster: str, wrong: Spec, 
     accepted, answer = _try({name: value for name, value in (COMMAND | wrong).items() if value is not None})
     assert not accepted
     assert words in answer
+
+
+def test_what_is_no_quantity_is_told_by_its_field_alone(cluster: str) -> None:
+    session = {"mode": "PerClient", "processMemoryLimit": "lots"}
+    _, answer = _try(COMMAND | {"session": session})
+    assert "evaluating rule" not in answer
 
 
 def test_a_missing_spec_is_told_to_write_a_command(cluster: str) -> None:
