@@ -20,6 +20,7 @@ import measure
 import psutil
 import targets
 import uvloop
+from bulk import BulkHttp, BulkPipe
 from echo import echoes
 
 from clusterkit.leanmcp import McpClient, RpcError
@@ -68,7 +69,10 @@ async def measure_floor(options: argparse.Namespace) -> Row:
     row |= await measure.latency(echo, options.calls)
     for count in (1, 16, 64):
         row[f"c{count}"] = await measure.throughput([echo] * count, options.seconds)
-    row["big_s"] = await measure.duration(functools.partial(pipe.call, "big", bytes=BIG), BIG_CALLS)
+    bulk = BulkPipe(targets.RAW_SERVER, BIG)
+    await bulk.connect()
+    row["big_s"] = await measure.duration(bulk, BIG_CALLS)
+    bulk.close()
     row["big_others_ms"] = await measure.longest_wait(echo, functools.partial(pipe.skim, "big", bytes=BIG))
     await pipe.close()
     return row
@@ -100,7 +104,10 @@ async def big_result(bridge: targets.Bridge, client: McpClient, echo: measure.Ca
     Alone it counts until the client has its text. Beside the others nobody parses it, because they share the
     thread of this client, which is not what they are meant to wait for.
     """
-    row = {"big_s": await measure.duration(functools.partial(client.call, "big", bytes=BIG), BIG_CALLS)}
+    bulk = BulkHttp(client, BIG)
+    await bulk.connect()
+    row = {"big_s": await measure.duration(bulk, BIG_CALLS)}
+    bulk.close()
     big = functools.partial(skim_big, client)
     row["big_others_ms"] = await measure.longest_wait(echo, big)
     if bridge.name == OURS:
