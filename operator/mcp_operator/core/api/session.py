@@ -112,9 +112,10 @@ class Session(Model):
     than this. Default 4, at most 1000."""
     process_memory_limit: Annotated[str | int, core("Quantity")] | None = None
     """With PerClient: memory that each process may hold, together with all that it started; the one that
-    exceeds it is killed, and nobody else notices. It is looked at 10 to 100 times a second, and counts what
-    is allocated and shared memory, not programs and files. More than `resources` have for all of them at once
-    is allowed. Default: half of `resources.limits.memory`; the same as that: no limit. From 1Mi."""
+    exceeds it is killed, and nobody else notices. It is looked at 10 to 100 times a second, as far as
+    5 % of a CPU go, and counts what is allocated and shared memory, not programs and files. More than
+    `resources` have for all of them at once is allowed. Default: half of `resources.limits.memory`; the same
+    as that: no limit. From 1Mi."""
     protocol: Protocol = Protocol.AUTO
     """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
     `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake
