@@ -271,7 +271,9 @@ class MCPServerSpec(Model):
     writable folders unless named here. Default: none."""
     env_from: Annotated[tuple[Opaque, ...], core("EnvFromSource", **ATOMIC, maxItems=64)] = ()
     """Secrets and ConfigMaps whose keys become environment variables; `env` wins. Default: none."""
-    resources: Annotated[Opaque, core("ResourceRequirements", **rules((_REQUESTS_FIT, _REQUEST_ABOVE)))] | None = None
+    resources: (
+        Annotated[Opaque, core("ResourceRequirements", **rules((_REQUESTS_FIT, _REQUEST_ABOVE)))] | None
+    ) = None
     """CPU, memory and ephemeral storage of the server's container. What is not named gets a default: requests
     100m CPU, 128Mi memory, 64Mi ephemeral-storage; limits 1 CPU, 512Mi memory, 1Gi ephemeral-storage. The
     relay beside it gets requests 50m CPU, 64Mi memory, 16Mi ephemeral-storage and limits 1 CPU, 256Mi memory,
