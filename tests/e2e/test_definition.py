@@ -60,6 +60,15 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
         "spec.env: an entry has either value or valueFrom",
     ),
+    "a value in the name": ({"env": [{"name": "A=B"}]}, "spec.env: a name is empty or has a '='"),
+    "memory request above its limit": (
+        {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "512Mi"}}},
+        "spec.resources: a request is above its limit",
+    ),
+    "CPU request above its limit": (
+        {"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}},
+        "spec.resources: a request is above its limit",
+    ),
     "reserved volume": ({"volumes": [{"name": "home", "emptyDir": {}}]}, "spec.volumes: the names bridge"),
     "two caches": ({"cache": {"claimName": "a", "volumeName": "b"}}, "spec.cache needs either"),
     "cache of an unknown volume": (
