@@ -82,7 +82,11 @@ def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> No
     rows = {name: loopback_row(scale) for name, scale in (("stdio", 1), ("constant", 1), ("relay", 20))}
     rows |= {"stdio, SDK server": loopback_row(50), "relay, SDK server": loopback_row(48)}
     assert not any("peer" in line[0] for line in loopback.bars(rows))
-    rows |= {"relay, JWT": {"jwt_1": 0.8, "jwt_16": 0.9, "jwt_64": 1.1}, "slow": loopback_row(2), "slower": loopback_row(1)}
+    rows |= {
+        "relay, JWT": {"jwt_1": 0.8, "jwt_16": 0.9, "jwt_64": 1.1},
+        "slow": loopback_row(2),
+        "slower": loopback_row(1),
+    }
     lines = {line[0]: line[2] for line in loopback.bars(rows)}
     assert lines["calls/s at 16 clients, to the best peer's"] == "10.0 times"
     assert lines["calls/s at 16 clients with JWT, to a bearer token's"] == "0.90"
