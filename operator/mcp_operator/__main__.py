@@ -17,10 +17,8 @@ def lift_file_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # a hard limit above fs.nr_open, or a sandbox that has its own ideas
+    except (OSError, ValueError) as error:
+        # A hard limit above fs.nr_open, or a sandbox that has its own ideas.
         logger.warning("the limit of open files cannot be raised to %d: %s", hard, error)
 
 
