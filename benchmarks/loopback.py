@@ -17,15 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import measure
+import pairs
 import psutil
 import targets
 import uvloop
+from bulk import BulkHttp
 from echo import echoes
+from pairs import BIG, TEXT, Row, connected, echoing
 
 from clusterkit.leanmcp import McpClient, RpcError
 
-TEXT = "x" * 64
-BIG = 8 << 20
 BIG_CALLS = 5
 METHOD_NOT_FOUND = -32601
 HUGE = 32 << 20
@@ -33,7 +34,6 @@ LIMIT = 300  # seconds for one target
 FLOOR, CEILING, OURS, JWT = "stdio", "constant", "relay", "relay, JWT"
 SDK_FLOOR, SDK_OURS = "stdio, SDK server", "relay, SDK server"
 NO_PEERS = (FLOOR, CEILING, OURS, JWT, SDK_FLOOR, SDK_OURS)
-Row = dict[str, float]
 MEMORY = (
     ("1 client", "mib_1", 36),
     ("64 clients", "mib_64", 40),
@@ -68,30 +68,9 @@ async def measure_floor(options: argparse.Namespace) -> Row:
     row |= await measure.latency(echo, options.calls)
     for count in (1, 16, 64):
         row[f"c{count}"] = await measure.throughput([echo] * count, options.seconds)
-    row["big_s"] = await measure.duration(functools.partial(pipe.call, "big", bytes=BIG), BIG_CALLS)
     row["big_others_ms"] = await measure.longest_wait(echo, functools.partial(pipe.skim, "big", bytes=BIG))
     await pipe.close()
     return row
-
-
-async def measure_sdk(options: argparse.Namespace) -> tuple[Row, Row]:
-    """Calls/s of a server on the official SDK, alone and behind the relay: what a usual server loses."""
-    pipe = targets.Pipe(targets.SDK_SERVER)
-    await pipe.connect()
-    echo = functools.partial(pipe.call, "echo", text=TEXT)
-    alone: Row = {}
-    for count in (16, 64):
-        alone[f"c{count}"] = await measure.throughput([echo] * count, options.seconds)
-    await pipe.close()
-    bridge = targets.relay(targets.SDK_SERVER)
-    try:
-        await bridge.ready()
-        behind: Row = {}
-        for count in (16, 64):
-            behind[f"c{count}"] = (await many(bridge, count, options.seconds))[f"c{count}"]
-        return alone, behind
-    finally:
-        bridge.stop()
 
 
 async def big_result(bridge: targets.Bridge, client: McpClient, echo: measure.Call) -> Row:
@@ -100,7 +79,10 @@ async def big_result(bridge: targets.Bridge, client: McpClient, echo: measure.Ca
     Alone it counts until the client has its text. Beside the others nobody parses it, because they share the
     thread of this client, which is not what they are meant to wait for.
     """
-    row = {"big_s": await measure.duration(functools.partial(client.call, "big", bytes=BIG), BIG_CALLS)}
+    bulk = BulkHttp(client, BIG)
+    await bulk.connect()
+    row = {"big_s": await measure.duration(bulk, BIG_CALLS)}
+    bulk.close()
     big = functools.partial(skim_big, client)
     row["big_others_ms"] = await measure.longest_wait(echo, big)
     if bridge.name == OURS:
@@ -128,23 +110,11 @@ async def refused(client: McpClient) -> None:
     raise AssertionError("prompts/list has a result")
 
 
-async def connected(bridge: targets.Bridge, count: int) -> list[McpClient]:
-    clients = [bridge.client() for _ in range(count)]
-    await asyncio.gather(*(client.connect() for client in clients))
-    return clients
-
-
 async def many(bridge: targets.Bridge, count: int, seconds: float) -> Row:
-    clients = await connected(bridge, count)
-    calls = await echoes(clients, TEXT)
-    await measure.throughput(calls, 0.3)  # warm up
-    row = {f"c{count}": await measure.throughput(calls, seconds)}
-    used = bridge.memory()
-    row |= {f"mib_{count}": used["bridge_mib"], f"servers_{count}": used["servers"]}
-    for call in calls:
-        call.close()
-    await asyncio.gather(*(client.close() for client in clients))
-    return row
+    async with echoing(bridge, count) as calls:
+        row = {f"c{count}": await measure.throughput(calls, seconds)}
+        used = bridge.memory()
+    return row | {f"mib_{count}": used["bridge_mib"], f"servers_{count}": used["servers"]}
 
 
 async def wrong_answers(bridge: targets.Bridge) -> int:
@@ -206,17 +176,19 @@ def chosen(options: argparse.Namespace) -> dict[str, Callable[[], targets.Bridge
 
 async def run(options: argparse.Namespace) -> dict[str, Row]:
     bridges = chosen(options)
-    rows: dict[str, list[Row]] = {name: [] for name in [FLOOR, *bridges, SDK_FLOOR, SDK_OURS]}
+    rows: dict[str, list[Row]] = {name: [] for name in [FLOOR, *bridges]}
     for repetition in range(options.repetitions):
         rows[FLOOR].append(await measure_floor(options))
         for name, make in bridges.items():
             print(f"==> run {repetition + 1} of {options.repetitions}: {name}", file=sys.stderr, flush=True)
             async with asyncio.timeout(LIMIT):
                 rows[name].append(await measure_bridge(make(), options))
-        alone, behind = await measure_sdk(options)
-        rows[SDK_FLOOR].append(alone)
-        rows[SDK_OURS].append(behind)
-    return {name: measure.medians(found) for name, found in rows.items()}
+    found = {name: measure.medians(repeated) for name, repeated in rows.items()}
+    print("==> side by side", file=sys.stderr, flush=True)
+    found[SDK_FLOOR], found[SDK_OURS] = await pairs.sdk_server()
+    found[FLOOR]["big_s"], found[OURS]["big_s"] = await pairs.large_result()
+    found[JWT] |= await pairs.issued_tokens()
+    return found
 
 
 def bars(rows: dict[str, Row]) -> list[list[str]]:
@@ -255,7 +227,7 @@ def sdk_share(rows: dict[str, Row], count: int) -> list[str]:
 
 
 def issued(rows: dict[str, Row], count: int) -> list[str]:
-    ratio = rows[JWT][f"c{count}"] / rows[OURS][f"c{count}"]
+    ratio = rows[JWT][f"jwt_{count}"]
     what = f"calls/s at {count} clients with JWT, to a bearer token's"
     return measure.bar(what, "≥ 0.9", f"{ratio:.2f}", reached=ratio >= 0.9)
 

@@ -53,6 +53,17 @@ async def duration(call: Call, times: int) -> float:
     return statistics.median(took)
 
 
+async def in_turns(
+    one: Callable[[], Awaitable[float]], other: Callable[[], Awaitable[float]], rounds: int
+) -> tuple[float, float]:
+    """The medians of two figures over rounds, in each of which the other one is taken first."""
+    figures: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds):
+        for which in (0, 1) if number % 2 else (1, 0):
+            figures[which].append(await (one, other)[which]())
+    return statistics.median(figures[0]), statistics.median(figures[1])
+
+
 async def longest_wait(call: Call, during: Call, times: int = 5) -> float:
     """The longest wait in ms of a client while `during` runs, the median of some runs."""
     waits = []

@@ -10,7 +10,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("mcpsrv"):
             raise
-        sys.stderr.write(f"{error.name} is missing: pip install 'mcpserver-operator[cli]'\n")
+        sys.stderr.write(f"{error.name} is missing: pip install '.[cli]' in the repository's folder\n")
         raise SystemExit(1) from error
     app()
 

@@ -44,6 +44,23 @@ Arguments = Annotated[
 Document = Annotated[str, typer.Option("--json", help="Arguments as a JSON object; @FILE or - for stdin.")]
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"mcpsrv {version('mcpserver-operator')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
 @app.command("list")
 def list_command(
     namespace: Namespace = "",

@@ -25,6 +25,7 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 CALL_SECONDS: Final = 3600.0  # the server's own limit is in its spec; this only ends what nobody waits for
 _OPEN_SECONDS: Final = 30.0
+_UNAUTHORIZED: Final = 401
 _FORESEEN: Final = (MCPError, httpx2.HTTPError, TimeoutError, pydantic.ValidationError, RuntimeError)
 
 
@@ -101,15 +102,44 @@ async def opened(kube: Kube, server: Json, given_token: str = "") -> AsyncIterat
     async def pod() -> str:
         return state.pod_name(server)
 
+    async def heard(response: httpx2.Response) -> None:
+        # The library tells that there was an error, but not which.
+        if response.status_code == _UNAUTHORIZED:
+            complaints.append(denied(server, given=bool(given_token)))
+
     with _told(name, complaints):
         async with forwarded(kube, pod, paths.MCP_PORT, failed=complaints.append) as port:
             url = f"http://127.0.0.1:{port}{paths.MCP_PATH}"
             timeout = httpx2.Timeout(_OPEN_SECONDS, read=CALL_SECONDS)
             async with (
-                httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False) as http,
+                httpx2.AsyncClient(
+                    headers=headers, timeout=timeout, trust_env=False, event_hooks={"response": [heard]}
+                ) as http,
                 Client(streamable_http_client(url, http_client=http), mode="legacy") as client,
             ):
                 yield McpSession(client)
+
+
+def denied(server: Json, *, given: bool) -> str:
+    """What to do when the server answers 401; `given`: the token came from --token."""
+    auth = server["spec"].get("auth") or {}
+    jwt = auth.get("jwt") or {}
+    if auth.get("type") == AuthType.JWT:
+        audiences = " or ".join(jwt.get("audiences") or ())
+        subjects = ", ".join(jwt.get("subjects") or ())
+        whose = f" for a subject of spec.auth.jwt.subjects ({subjects})" if subjects else ""
+        wanted = f"by {jwt.get('issuer')} for the audience {audiences}{whose}"
+        return (
+            f"the token is refused (401): pass one with --token that was issued {wanted} and has not expired"
+        )
+    if given:
+        return (
+            "the token of --token (or MCPSRV_TOKEN) is refused (401): without it that of the Secret is sent"
+        )
+    restart = f"mcpsrv restart {server['metadata']['name']}"
+    return (
+        f"the token of the Secret is refused (401): a new one is valid after two minutes, or after {restart}"
+    )
 
 
 def require_ready(server: Json) -> None:
@@ -117,7 +147,7 @@ def require_ready(server: Json) -> None:
     if state.is_ready(server):
         return
     name, now = server["metadata"]["name"], state.situation(server)
-    raise CliError(f"{name} is not Ready ({now.phase}, {now.reason}): {now.message}; see: mcpsrv why {name}")
+    raise CliError(f"{name} is not Ready ({now.stage}): {now.message}; see: mcpsrv why {name}")
 
 
 async def current(kube: Kube, name: str) -> Json:

@@ -84,7 +84,8 @@ def _default(node: Schema, converted: Schema) -> Schema:
 
 def _core(node: Schema) -> Schema:
     schema = coretypes.resolve(node["x-core-type"])
-    if node.get("type") != "array":
-        return {key: value for key, value in schema.items() if key != "description"}
     keywords = {key: node[key] for key in _KEPT if key in node}
+    if node.get("type") != "array":
+        own = {key: value for key, value in schema.items() if key != "description"}
+        return own | {key: value for key, value in keywords.items() if key not in own and key != "type"}
     return keywords | {"items": schema | node.get("x-core-items", {})}

@@ -44,7 +44,6 @@ SILENCE_SECONDS = 40.0
 # Kopf keeps each object that it has told of until the object's worker has had nothing to do for so long;
 # after the first list these are all objects that there are.
 IDLE_SECONDS = 0.1
-PAGE = 200
 CONNECT_SECONDS = 5.0
 EXIT_SECONDS = 10.0
 _KOPF = Path(kopf.__file__).parent
@@ -174,7 +173,7 @@ def kopf_settings() -> kopf.OperatorSettings:
     found.watching.server_timeout = WATCH_SECONDS
     found.watching.inactivity_timeout = SILENCE_SECONDS
     found.watching.connect_timeout = CONNECT_SECONDS
-    found.watching.chunk_size = PAGE
+    found.watching.chunk_size = kube_adapter.PAGE
     found.queueing.idle_timeout = IDLE_SECONDS
     found.networking.error_backoffs = _Backoffs()
     found.process.ultimate_exiting_timeout = EXIT_SECONDS

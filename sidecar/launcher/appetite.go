@@ -13,7 +13,10 @@ const (
 	lookSeldom = 100 * time.Millisecond
 	lookOften  = 10 * time.Millisecond
 	lookTwice  = 2 * time.Millisecond // above the limit: to be sure of it
-	growth     = 2 << 30
+	// Of a CPU, looking takes the twentieth part at most: memory that many processes share is counted page by page.
+	restPerCost = 19
+	restAtMost  = 2 * time.Second
+	growth      = 2 << 30
 
 	// overLimit tells a launcher that its server exceeds its memory limit. It is a real-time signal that neither Go nor
 	// the C libraries use for themselves.
@@ -92,6 +95,11 @@ func judge(held map[int]int64, limit int64) (over []int, pause time.Duration) {
 	}
 	slices.Sort(over)
 	return over, pause
+}
+
+// rest is how long nobody is looked at after a look that took so much of a CPU.
+func rest(pause, cost time.Duration) time.Duration {
+	return max(pause, min(restPerCost*cost, restAtMost))
 }
 
 // overMemory describes the end of a server that exceeded its limit in bytes.

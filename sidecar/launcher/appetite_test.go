@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,6 +93,58 @@ func TestOnlyWhoExceedsTheLimitTwiceInARowIsEnded(t *testing.T) {
 	if got := confirmed([]int{1}, nil); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
+}
+
+func TestALookThatCostsMuchIsFollowedByALongerRest(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct{ pause, cost, want time.Duration }{
+		{lookSeldom, 200 * time.Microsecond, lookSeldom},
+		{lookOften, 200 * time.Microsecond, lookOften},
+		{lookOften, 10 * time.Millisecond, 190 * time.Millisecond},
+		{lookSeldom, 10 * time.Second, restAtMost},
+	} {
+		if got := rest(one.pause, one.cost); got != one.want {
+			t.Errorf("after %s: %s, want %s", one.cost, got, one.want)
+		}
+	}
+}
+
+func TestAServerWhoseProcessesShareMuchMemoryCostsLittle(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs an interpreter that forks without exec")
+	}
+	script := "import os,sys\nheld = b'x' * (100 << 20)\nfor _ in range(6):\n if os.fork() == 0: break\nos.write(1, b'ok\\n')\nsys.stdin.read()"
+	run := keeping(t, "1", []string{python, "-c", script}, "--memory-limit", strconv.Itoa(200*mib))
+	relay := run.connect()
+	for range 7 {
+		relay.expect("ok\n")
+	}
+	began := used(t, run.cmd.Process.Pid)
+	time.Sleep(2 * time.Second) // what is measured is a share of time
+	if share := (used(t, run.cmd.Process.Pid) - began).Seconds() / 2; share > 0.12 {
+		t.Errorf("looking takes %.0f%% of a CPU", 100*share)
+	}
+	relay.close()
+}
+
+// used tells how much of a CPU a process has had, in steps of 10 ms.
+func used(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	var ticks int64
+	for _, field := range strings.Fields(rest)[11:13] { // utime and stime of proc_pid_stat(5)
+		count, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += count
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 func TestTheMessageNamesTheLimitAsKubernetesWritesIt(t *testing.T) {

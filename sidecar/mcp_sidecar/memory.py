@@ -5,7 +5,7 @@ import ctypes
 import gc
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcp_sidecar import log
@@ -15,7 +15,10 @@ _LARGE_BYTES = 1024 * 1024
 _MADV_DONTNEED = 4
 START_SECONDS = 1.0
 RELEASE_SECONDS = 60.0
-_MAPS = Path("/proc/self/maps")
+_MAPS = Path("/proc/self/smaps")
+_WRITTEN = ("Anonymous:", "Swap:")
+"""Fields of a mapping, in this order: what of it differs from its file, in memory and elsewhere."""
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def tune() -> None:
@@ -57,19 +60,35 @@ def release_code() -> None:
     Until then each relay would hold them in use, so that the system could not give them up for anything else.
     """
     library = ctypes.CDLL(None, use_errno=True)
-    for start, size in code(_MAPS.read_text()):
+    with _MAPS.open(encoding="utf-8", errors="replace", newline="\n") as maps:
+        found = tuple(code(maps))
+    for start, size in found:
         if library.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), _MADV_DONTNEED):
             log.event("code_not_released", logging.WARNING, error=os.strerror(ctypes.get_errno()))
             return
 
 
-def code(maps: str) -> Iterator[tuple[int, int]]:
-    """Address and size in bytes of each mapping of a file's code, from the text of proc_pid_maps(5).
+def code(maps: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Address and size in bytes of each mapping of a file's code, from the lines of proc_pid_smaps(5).
 
-    Only of what nobody can have written to: pages that differ from their file would be lost.
+    Only of what nobody has written to, as text relocations, debuggers and some profilers do: pages that
+    differ from their file would be lost.
     """
-    for line in maps.splitlines():
-        span, permissions, _offset, _device, _inode, *path = line.split(maxsplit=5)
-        if permissions == "r-xp" and path and path[0].startswith("/") and not path[0].endswith(" (deleted)"):
-            start, end = (int(bound, 16) for bound in span.split("-"))
-            yield start, end - start
+    span: tuple[int, int] | None = None
+    for line in maps:
+        if line[0] in _HEXADECIMAL:
+            span = _span(line)
+        elif span is not None and line.startswith(_WRITTEN):
+            if not line.endswith(" 0 kB\n"):
+                span = None
+            elif line.startswith(_WRITTEN[-1]):
+                yield span
+
+
+def _span(line: str) -> tuple[int, int] | None:
+    """Of the first line of a mapping: where it is, if it is code of a file that still has its name."""
+    where, permissions, _offset, _device, _inode, *path = line.split(maxsplit=5)
+    if permissions != "r-xp" or not path or path[0][0] != "/" or path[0].endswith(" (deleted)\n"):
+        return None
+    start, end = (int(bound, 16) for bound in where.split("-"))
+    return start, end - start

@@ -93,9 +93,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         SettingsError: a setting or a mounted secret is missing or has no sense.
 
     """
-    auth = environment.get(paths.ENV_AUTH, "Bearer")
-    if auth not in AUTH_KINDS:
-        raise SettingsError(f"{paths.ENV_AUTH}={auth!r} is not one of {', '.join(AUTH_KINDS)}")
+    auth = _auth(environment)
     secrets = Path(environment.get("MCP_RELAY_SECRETS_DIR", paths.SECRETS_DIR))
     return Settings(
         server_name=_text(environment, paths.ENV_SERVER_NAME),
@@ -137,6 +135,13 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         audit=_choice(environment, paths.ENV_AUDIT, ("None", "Calls")) == "Calls",
         tools_overrides=_overrides(environment, paths.ENV_TOOLS_OVERRIDES),
     )
+
+
+def _auth(environment: Mapping[str, str]) -> str:
+    auth = environment.get(paths.ENV_AUTH, "Bearer")
+    if auth not in AUTH_KINDS:
+        raise SettingsError(f"{paths.ENV_AUTH}={auth!r} is not one of {', '.join(AUTH_KINDS)}")
+    return auth
 
 
 def _rules(environment: Mapping[str, str]) -> Rules:

@@ -223,6 +223,16 @@ async def test_every_legal_name_gets_children_of_its_own(servers: Servers) -> No
             assert len(await server.children(kind)) == 1
 
 
+async def test_a_spec_of_300_kib_is_served(servers: Servers) -> None:
+    words = [word for number in range(80) for word in ("--mark", f"{number:04}" + "x" * 4092)]
+    assert sum(map(len, words)) > 300 * 1024
+    server = await servers.ready("wordy", (*manifests.RAW, *words))
+    client = await server.client()
+    assert await client.call("echo", text="served") == "served"
+    await server.patch(suspend=True)
+    await server.until(lambda item: status(item, "phase") == "Suspended", what="phase Suspended")
+
+
 async def test_an_object_of_someone_else_is_left_alone_and_told(servers: Servers) -> None:
     first = await servers.ready("taken")
     service = (await first.only_child(k.SERVICES))["metadata"]["name"]

@@ -60,6 +60,15 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         {"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
         "spec.env: an entry has either value or valueFrom",
     ),
+    "a value in the name": ({"env": [{"name": "A=B"}]}, "spec.env: a name is empty or has a '='"),
+    "memory request above its limit": (
+        {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "512Mi"}}},
+        "spec.resources: a request is above its limit",
+    ),
+    "CPU request above its limit": (
+        {"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}},
+        "spec.resources: a request is above its limit",
+    ),
     "reserved volume": ({"volumes": [{"name": "home", "emptyDir": {}}]}, "spec.volumes: the names bridge"),
     "two caches": ({"cache": {"claimName": "a", "volumeName": "b"}}, "spec.cache needs either"),
     "cache of an unknown volume": (
@@ -123,6 +132,10 @@ REFUSED: dict[str, tuple[Spec, str]] = {
     "remote server cut off": (
         {"remote": REMOTE, "command": None, "network": {"egress": "None"}},
         "spec.network.egress None cuts the relay off",
+    ),
+    "remote server without a scheme": (
+        {"remote": {"url": "x.example/mcp"}, "command": None},
+        "spec.remote.url: write http:// or https://, host and path",
     ),
     "processes of a remote server": (
         {"remote": REMOTE, "command": None, "session": {"mode": "PerClient"}},
@@ -271,6 +284,12 @@ def test_a_wrong_spec_is_refused_with_field_and_cure(cluster: str, wrong: Spec, 
     accepted, answer = _try({name: value for name, value in (COMMAND | wrong).items() if value is not None})
     assert not accepted
     assert words in answer
+
+
+def test_what_is_no_quantity_is_told_by_its_field_alone(cluster: str) -> None:
+    session = {"mode": "PerClient", "processMemoryLimit": "lots"}
+    _, answer = _try(COMMAND | {"session": session})
+    assert "evaluating rule" not in answer
 
 
 def test_a_missing_spec_is_told_to_write_a_command(cluster: str) -> None:

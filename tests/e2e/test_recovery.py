@@ -164,6 +164,32 @@ async def test_a_running_call_of_a_deleted_pod_is_finished_and_the_next_one_reac
     assert await client.call("echo", text="same session") == "same session"
 
 
+async def test_an_eviction_lets_the_running_call_end_closes_idle_streams_and_is_told_at_once(
+    servers: Servers,
+) -> None:
+    server = await servers.ready("drained-node")
+    client, idle = await server.client(), await server.client()
+    pod = (await server.pod())["metadata"]["name"]
+    call = asyncio.ensure_future(client.call("sleep", seconds=5))
+    await client.call("echo", text="the other is on its way")
+    async with idle.listen() as messages:
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+        async with servers.kube.watch(k.MCPSERVERS, servers.namespace, name=server.name) as changes:
+            path = f"{k.PODS.path(servers.namespace, pod)}/eviction"
+            await servers.kube.call("POST", path, json=eviction)
+            async with asyncio.timeout(4):
+                told = await k.first(changes, not_ready)
+        assert not call.done()
+        assert status(told.object, "address") is None
+        assert await call == "slept"
+        async with asyncio.timeout(20):
+            assert [message async for message in messages] == []
+    await servers.kube.gone(k.PODS, servers.namespace, pod, within=20)
+    await server.until(ready_since_epoch(2), what="Ready again")
+    await server.endpoint()
+    assert await client.call("echo", text="same session") == "same session"
+
+
 async def test_each_transition_is_one_event(servers: Servers) -> None:
     server = await servers.apply("eventful", (*manifests.BROKEN, "exits"), recovery=QUICK)
     uid = (await server.failed())["metadata"]["uid"]

@@ -153,7 +153,8 @@ async def _apply(terminal: Terminal, where: Where, objects: list[Json], wanted: 
         for manifest in objects:
             await _apply_one(kube, manifest)
         names = [one["metadata"]["name"] for one in objects if one["kind"] == KIND]
-        terminal.note(f"applied {len(names)} MCPServers to namespace {kube.namespace}")
+        servers = "MCPServer" if len(names) == 1 else "MCPServers"
+        terminal.note(f"applied {len(names)} {servers} to namespace {kube.namespace}")
         return await _all_ready(terminal, kube, names, wanted.seconds) if wanted.wait else True
 
 

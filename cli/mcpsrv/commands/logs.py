@@ -65,7 +65,7 @@ async def pod_of(kube: Kube, server: Json) -> str:
     pods = await pods_of(kube, name)
     if not pods:
         now = state.situation(server)
-        raise NotFoundError(f"{name} has no pod ({now.phase}, {now.reason}): {now.message}")
+        raise NotFoundError(f"{name} has no pod ({now.stage}): {now.message}")
     return str(pods[-1]["metadata"]["name"])
 
 

@@ -74,4 +74,4 @@ def ready(server: Json) -> bool | None:
 def _news(name: str, timeline: Timeline) -> str:
     step = timeline.steps[-1]
     message = f": {step.message}" if step.message else ""
-    return f"{name}: {step.phase}, {step.reason}{message}"[:300]
+    return f"{name}: {state.stage(step.phase, step.reason)}{message}"[:300]

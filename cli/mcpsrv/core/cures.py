@@ -40,8 +40,9 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.POD_PENDING: "Wait; the pod is on its way.",
     Reason.POD_MISSING: "Wait; the pod is about to be made. If it stays so, look at the operator's log.",
     Reason.POD_DELETED: "Wait; somebody deleted the pod, the next one follows by itself.",
-    Reason.UNSCHEDULABLE: "Lower spec.resources.requests, correct spec.nodeSelector or spec.tolerations, "
-    "or add a node.",
+    Reason.UNSCHEDULABLE: "The message says what is missing. A PersistentVolumeClaim: create it, or correct "
+    "its name in spec.volumes or spec.cache. Room: lower spec.resources.requests, correct spec.nodeSelector "
+    "or spec.tolerations, or add a node.",
     Reason.IMAGE_PULL_FAILED: "Correct spec.image, or name a Secret with the registry's credentials in "
     "spec.imagePullSecrets.",
     Reason.ENTRY_POINT_UNKNOWN: "Write what the image starts into spec.command, or let the operator read "
@@ -53,8 +54,8 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.CONTAINER_START_FAILED: "Check spec.image and spec.workingDir; `kubectl describe pod {pod}` has "
     "the node's words.",
     Reason.SANDBOX_FAILED: "Correct spec.runtimeClassName, or have the RuntimeClass installed on the node.",
-    Reason.ADMISSION_REFUSED: "The message names who refused and why: adapt spec to the namespace's "
-    "policy, or the policy.",
+    Reason.ADMISSION_REFUSED: "The message says what was refused and why. An invalid value: correct that "
+    "field of spec. The namespace's policy: adapt spec to it, or the policy.",
     Reason.QUOTA_EXCEEDED: "Lower spec.resources, delete what is not needed in the namespace, or raise its "
     "quota.",
     Reason.LIMIT_RANGE_EXCEEDED: "Set spec.resources within what the namespace's LimitRange allows; the "

@@ -69,6 +69,16 @@ class Situation:
     reason: str
     message: str
 
+    @property
+    def stage(self) -> str:
+        """Phase and reason."""
+        return stage(self.phase, self.reason)
+
+
+def stage(phase: str, reason: str) -> str:
+    """`phase, reason`, or one word where both are the same."""
+    return phase if phase == reason else f"{phase}, {reason}"
+
 
 def situation(server: Mapping[str, Any]) -> Situation:
     """The condition that tells most: the first that is not as it should be."""

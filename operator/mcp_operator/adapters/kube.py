@@ -181,7 +181,7 @@ def _object(body: bytes | str, request: str) -> Json:
     try:
         with _uncollected():
             found = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnavailableError(f"{request}: the answer is no JSON: {error}") from error
     return found if isinstance(found, dict) else {}
 
@@ -223,7 +223,7 @@ def translate(status: int | None, body: bytes | str | None, request: str) -> Kub
 def _status_object(body: bytes | str | None) -> Json:
     try:
         told = json.loads(body or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
 

@@ -137,7 +137,15 @@ def _session(
     )
     if not epoch and name is None:
         return None
-    return SessionStatus(pod_name=name, pod_uid=uid, epoch=epoch, **_told(told))
+    facts = _told(told) or _remembered(seen.status.session, uid)
+    return SessionStatus(pod_name=name, pod_uid=uid, epoch=epoch, **facts)
+
+
+def _remembered(before: SessionStatus | None, uid: str | None) -> dict[str, Any]:
+    """What holds while nothing is heard of the session: when it is heard again, that is nothing new."""
+    if before is None or before.pod_uid != uid:
+        return {}
+    return {"last_process_failure": before.last_process_failure}
 
 
 def _told(told: RelayStatus | None) -> dict[str, Any]:

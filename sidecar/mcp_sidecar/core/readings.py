@@ -23,6 +23,12 @@ _PARAMS = {
     "resources/subscribe": frozenset({_META, "uri"}),
     "resources/unsubscribe": frozenset({_META, "uri"}),
     "logging/setLevel": frozenset({_META, "level"}),
+    # Revision 2026-07-28: headers have to say the same.
+    "prompts/get": frozenset({_META, "name"}),
+    "resources/read": frozenset({_META, "uri"}),
+    "tasks/get": frozenset({_META, "taskId"}),
+    "tasks/update": frozenset({_META, "taskId"}),
+    "tasks/cancel": frozenset({_META, "taskId"}),
 }
 _ALL = (_TOP, _META_WORDS, _OTHER, *_PARAMS.values())
 _FOLDED = {words: frozenset(map(str.casefold, words)) for words in _ALL}
@@ -49,7 +55,7 @@ def parse(data: bytes) -> frames.Frame:
         or (_META in params and _odd(params[_META], _META_WORDS))
         or (
             data.count(b":") != _members(message, params)
-            and _suspicious(frame.data, params, words)
+            and _suspicious(frame, words)
             and _repeated(frame.data, words)
         )
     ):
@@ -76,15 +82,18 @@ def _members(message: dict[str, Any], params: dict[str, Any]) -> int:
     return len(message) + len(params) + (len(arguments) if type(arguments) is dict else 0)
 
 
-def _suspicious(data: bytes, params: dict[str, Any], words: frozenset[str]) -> bool:
+def _suspicious(frame: frames.Frame, words: frozenset[str]) -> bool:
     """Whether a name that counts may stand twice in its object: nearly always the text has it once."""
+    data, params = frame.data, frame.params
     count = data.count
     return (
         count(b'"id"') > 1
         or count(b'"method"') > 1
         or count(b'"params"') > 1
+        or count(b'"jsonrpc"') > 1
         or data.find(_ESCAPED_LETTER) >= 0
         or (words is not _OTHER and count(_QUOTED[words]) > 1)
+        or (not frame.method and (count(b'"result"') > 1 or count(b'"error"') > 1))
         or (_META in params and (count(b'"_meta"') > 1 or count(b'"progressToken"') > 1))
     )
 

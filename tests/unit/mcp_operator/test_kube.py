@@ -111,7 +111,9 @@ async def test_every_error_of_the_network_means_that_the_server_is_away(
         await found.read(PODS, "default", "x")
 
 
-@pytest.mark.parametrize("body", ["", "<html>log in</html>", "{"])
+@pytest.mark.parametrize(
+    "body", ["", "<html>log in</html>", "{", "[" * 100_000], ids=["", "page", "cut", "deep"]
+)
 async def test_an_answer_that_is_no_json_means_that_the_server_is_away(
     api: tuple[FakeApi, Kube], body: str
 ) -> None:
@@ -150,6 +152,7 @@ def test_an_answer_without_a_status_object_is_understood_too() -> None:
     assert isinstance(kube.translate(502, b"<html>", "GET /x"), UnavailableError)
     assert "GET /x: HTTP 403" in str(kube.translate(403, b"[]", "GET /x"))
     assert isinstance(kube.translate(None, None, "GET /x"), UnavailableError)
+    assert isinstance(kube.translate(502, "[" * 100_000, "GET /x"), UnavailableError)
 
 
 async def test_a_refusal_keeps_status_message_and_first_cause(api: tuple[FakeApi, Kube]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -13,6 +14,7 @@ import kopf
 import pytest
 from kopf._cogs.clients.watching import infinite_watch
 
+from mcp_operator import __main__ as entry
 from mcp_operator import main
 from mcp_operator.adapters.errors import RefusedError, UnavailableError
 from mcp_operator.adapters.kinds import SECRETS, SERVERS, Kind
@@ -133,3 +135,14 @@ operator.lift_file_limit()
 assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard) != (64, 64)
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_an_operator_whose_limit_of_files_cannot_be_raised_says_so_and_starts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(_what: int, _limits: tuple[int, int]) -> None:
+        raise ValueError("not allowed to raise maximum limit")  # as Python words EPERM
+
+    monkeypatch.setattr(resource, "setrlimit", refused)
+    entry.lift_file_limit()
+    assert "the limit of open files cannot be raised" in caplog.text

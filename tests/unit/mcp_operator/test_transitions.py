@@ -71,8 +71,22 @@ def test_each_failure_of_a_clients_process_is_told_once(world: Any) -> None:
     )
     seen, told = step(replace(seen, relay=RelayView(world.report(processFailure=ended, clients=3))))
     assert told == ()
-    later = ended | {"time": 1_700_000_100.0}
+    later = ended | {"time": 1_700_000_100.123456}
     assert len(step(replace(seen, relay=RelayView(world.report(processFailure=later))))[1]) == 1
+
+
+def test_a_failure_of_a_clients_process_is_not_told_again_when_its_relay_is_heard_again(world: Any) -> None:
+    ended = {"exitCode": 1, "reason": "Exited", "time": 1_700_000_000.123456, "message": "exited with code 1"}
+    heard = RelayView(world.report(processFailure=ended))
+    seen, told = step(world.seen(relay=heard))
+    assert "ClientProcessFailed" in [note.reason for note in told]
+    silent, _ = step(replace(seen, relay=RelayView(world.report(), failures=1, message="refused")))
+    assert silent.status.phase is Phase.RECONNECTING
+    back, told = step(replace(silent, relay=heard))
+    assert [note.reason for note in told] == ["Connected"]
+    anew, _ = step(replace(back, relay=RelayView(world.report())))
+    assert anew.status.session is not None
+    assert anew.status.session.last_process_failure is None
 
 
 def test_an_event_is_about_the_resource_and_bounded(world: Any) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,37 @@ from mcp_sidecar import memory
     ],
 )
 def test_only_code_that_equals_its_file_is_given_back(line: str, found: list[tuple[int, int]]) -> None:
-    assert list(memory.code(line)) == found
+    facts = [
+        "Size: 8 kB",
+        "Anonymous:             0 kB",
+        "AnonHugePages: 0 kB",
+        "Swap:                  0 kB",
+    ]
+    lines = [f"{text}\n" for text in (line, *facts, "7fff0000-7fff2000 ---p 00000000 00:00 0", *facts)]
+    assert list(memory.code(lines)) == found
+    for name in ("Anonymous:", "Swap:"):
+        changed = [text.replace(" 0 kB", " 4 kB") if text.startswith(name) else text for text in lines]
+        assert list(memory.code(changed)) == []
+
+
+def test_code_that_was_changed_after_it_was_loaded_stays_as_it_is(tmp_path: Path) -> None:
+    program = """
+import ctypes, os, sys
+from mcp_sidecar import memory
+library = ctypes.CDLL(None)
+library.mmap.restype = ctypes.c_void_p
+READ, WRITE, EXECUTE, PRIVATE = 1, 2, 4, 2
+file = os.open(sys.argv[1], os.O_RDONLY)
+address = library.mmap(None, ctypes.c_size_t(4096), READ | WRITE, PRIVATE, file, ctypes.c_long(0))
+ctypes.memset(address, ord("b"), 1)
+assert not library.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(4096), READ | EXECUTE)
+memory.release_code()
+sys.stdout.buffer.write(ctypes.string_at(address, 2))
+"""
+    loaded = tmp_path / "patched.so"
+    loaded.write_bytes(b"a" * 4096)
+    ran = subprocess.run([sys.executable, "-c", program, str(loaded)], capture_output=True, check=True)
+    assert ran.stdout == b"ba"
 
 
 def test_a_process_runs_on_without_the_code_that_its_start_needed() -> None:

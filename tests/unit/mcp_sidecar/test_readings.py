@@ -38,6 +38,12 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
         b'{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error","level":"debug"}}',
         b'{"jsonrpc":"2.0","id":1,"result":{},"Method":"tools/call"}',
         b'{"jsonrpc":"2.0","id":1,"result":{},"id":2}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"action":"decline"},"result":{"action":"accept"}}',
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":1},"error":{"code":2}}',
+        b'{"jsonrpc":"1.0","id":1,"method":"ping","jsonrpc":"2.0"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a:secret","uri":"a:public"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"Name":"secret","name":"public"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tasks/cancel","params":{"taskId":"a","taskid":"b"}}',
     ],
 )
 def test_what_another_parser_could_read_as_something_else_is_refused(text: bytes) -> None:

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,8 @@ def test_both_names_start_the_same_program_as_the_module() -> None:
         said.add(done.stdout.partition("╭")[2])
     assert len(said) == 1
     assert "Exit codes: 0 done" in said.pop()
+
+
+def test_the_version_is_told_without_a_command() -> None:
+    told = mcpsrv("--version")
+    assert (told.exit_code, told.stdout) == (ExitCode.OK, f"mcpsrv {version('mcpserver-operator')}\n")

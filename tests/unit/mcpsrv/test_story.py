@@ -141,6 +141,22 @@ def test_no_cure_speaks_of_a_placeholder() -> None:
         assert "{" not in cures.for_reason(reason, "demo", "mcp-demo-1")
 
 
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason.UNSCHEDULABLE, "PersistentVolumeClaim: create it"),
+        (Reason.ADMISSION_REFUSED, "An invalid value: correct that field"),
+    ],
+)
+def test_a_reason_with_several_causes_has_a_cure_for_each(reason: Reason, words: str) -> None:
+    assert words in cures.for_reason(reason, "demo")
+
+
+def test_phase_and_reason_are_told_once_where_they_are_the_same_word() -> None:
+    assert state.stage("Suspended", "Suspended") == "Suspended"
+    assert state.stage("Error", "BackoffExhausted") == "Error, BackoffExhausted"
+
+
 def test_a_reason_of_a_newer_operator_has_no_cure_and_is_no_error() -> None:
     assert cures.for_reason("Unheard", "demo") == ""
 

@@ -56,6 +56,18 @@ def test_medians_are_taken_over_the_repetitions_that_have_the_figure() -> None:
     assert measure.medians(rows) == {"a": 2.0, "b": 5.0}
 
 
+async def test_two_that_are_compared_take_turns_and_neither_is_always_the_first() -> None:
+    order: list[str] = []
+
+    async def take(name: str) -> float:
+        order.append(name)
+        return float(len(order))
+
+    found = await measure.in_turns(lambda: take("one"), lambda: take("other"), 3)
+    assert order == ["other", "one", "one", "other", "other", "one"]
+    assert found == (3.0, 4.0)
+
+
 def test_a_missing_figure_is_shown_as_a_dash() -> None:
     assert [measure.show(None), measure.show(1234.567, 0)] == ["-", "1,235"]
     assert measure.table(["x"], [["1"]]) == "| x |\n| --- |\n| 1 |"
@@ -70,7 +82,11 @@ def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> No
     rows = {name: loopback_row(scale) for name, scale in (("stdio", 1), ("constant", 1), ("relay", 20))}
     rows |= {"stdio, SDK server": loopback_row(50), "relay, SDK server": loopback_row(48)}
     assert not any("peer" in line[0] for line in loopback.bars(rows))
-    rows |= {"relay, JWT": loopback_row(18), "slow": loopback_row(2), "slower": loopback_row(1)}
+    rows |= {
+        "relay, JWT": {"jwt_1": 0.8, "jwt_16": 0.9, "jwt_64": 1.1},
+        "slow": loopback_row(2),
+        "slower": loopback_row(1),
+    }
     lines = {line[0]: line[2] for line in loopback.bars(rows)}
     assert lines["calls/s at 16 clients, to the best peer's"] == "10.0 times"
     assert lines["calls/s at 16 clients with JWT, to a bearer token's"] == "0.90"

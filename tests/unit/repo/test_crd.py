@@ -273,3 +273,19 @@ def test_defaults_can_be_taken_out_at_every_level() -> None:
 
 def test_the_written_definition_reads_back_as_it_was() -> None:
     assert yaml.safe_load(crd.text()) == crd.definition()
+
+
+def _messages(node: object) -> Iterator[str]:
+    """What the rules anywhere below a node say."""
+    if isinstance(node, dict):
+        yield from (rule["message"] for rule in node.get("x-kubernetes-validations", ()))
+        node = list(node.values())
+    if isinstance(node, list):
+        for value in node:
+            yield from _messages(value)
+
+
+def test_every_rule_of_the_models_is_in_the_definition(root: Schema) -> None:
+    wanted = set(_messages(MCPServerSpec.model_json_schema(by_alias=True)))
+    assert "spec.resources: a request is above its limit: lower the one or raise the other" in wanted
+    assert wanted <= set(_messages(root))

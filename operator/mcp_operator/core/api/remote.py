@@ -11,6 +11,11 @@ from mcp_operator.core.api.model import Model, map_of, rules
 # beyond ASCII is found out by the relay.
 _HOST = r"(\[[^/?#@\s\[\]]+\]|[^/?#@\s:.\[\]]{1,63}(\.[^/?#@\s:.\[\]]{1,63})*\.?)"
 URL = rf"^https?://{_HOST}(:[0-9]*)?([/?][^#\s]*)?$"
+# The pattern alone would be told as it stands, which says nothing to people.
+_URL_WANTED = (
+    "spec.remote.url: write http:// or https://, host and path, as https://mcp.example.com/mcp, without "
+    "user, password and fragment; a credential comes by headersFrom"
+)
 _HEADER = r"^[-!#$%&'*+.^_`|~0-9A-Za-z]+$"
 # Written by the relay itself, or about one connection only (mcp_sidecar.core.target).
 RESERVED_HEADERS = (
@@ -96,7 +101,15 @@ class HeaderSource(Model):
 class Remote(Model):
     """A server that speaks MCP over HTTP somewhere else."""
 
-    url: Annotated[str, Field(min_length=1, max_length=2048, pattern=URL)]
+    url: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=2048,
+            pattern=URL,
+            json_schema_extra=rules((f"self.matches(r'{URL}')", _URL_WANTED)),
+        ),
+    ]
     """Where its MCP endpoint is, with http:// or https://, without user, password and fragment. Example:
     `https://mcp.example.com/mcp`. A redirect is followed on the same scheme, host and port only. Required."""
     transport: RemoteTransport = RemoteTransport.AUTO

@@ -43,6 +43,10 @@ class CallLimits(Model):
 _PER_CLIENT = "(has(self.mode) && self.mode == 'PerClient')"
 _ELSEWHERE = "belongs to mode PerClient: set spec.session.mode or remove it"
 _OWN_LIMIT = "quantity(string(self.processMemoryLimit))"
+_NOT_TINY = (
+    "!has(self.processMemoryLimit) || !isQuantity(string(self.processMemoryLimit))"
+    f" || {_OWN_LIMIT}.compareTo(quantity('1Mi')) >= 0"
+)
 SERVER_MEMORY = "512Mi"
 """Memory limit of the server's container where none is named and no more is requested."""
 
@@ -53,13 +57,16 @@ _CONTAINER_LIMITS = (
     f" : [quantity('{SERVER_MEMORY}')] + (has(self.resources) && has(self.resources.requests)"
     " && 'memory' in self.resources.requests ? [quantity(string(self.resources.requests['memory']))] : [])"
 )
+# What is no quantity is told by its pattern, once, and not by each rule that reads it.
+_WANTED = "self.session.processMemoryLimit"
 _WITHIN = (
-    f"({_CONTAINER_LIMITS}).exists(l, quantity(string(self.session.processMemoryLimit)).compareTo(l) <= 0)"
+    f"!has({_WANTED}) || !isQuantity(string({_WANTED}))"
+    f" || ({_CONTAINER_LIMITS}).exists(l, quantity(string({_WANTED})).compareTo(l) <= 0)"
 )
 # On the whole spec, whose other fields they look at.
 SESSION_RULES: Final = (
     (
-        f"!has(self.session.processMemoryLimit) || {_WITHIN}",
+        _WITHIN,
         "spec.session.processMemoryLimit is above spec.resources.limits.memory: lower it or raise that",
     ),
 )
@@ -79,7 +86,7 @@ class Session(Model):
                 f"spec.session.processMemoryLimit {_ELSEWHERE}",
             ),
             (
-                f"!has(self.processMemoryLimit) || {_OWN_LIMIT}.compareTo(quantity('1Mi')) >= 0",
+                _NOT_TINY,
                 "spec.session.processMemoryLimit is below 1Mi: write bytes with a suffix, as 128Mi",
             ),
             (
@@ -105,9 +112,10 @@ class Session(Model):
     than this. Default 4, at most 1000."""
     process_memory_limit: Annotated[str | int, core("Quantity")] | None = None
     """With PerClient: memory that each process may hold, together with all that it started; the one that
-    exceeds it is killed, and nobody else notices. It is looked at 10 to 100 times a second, and counts what
-    is allocated and shared memory, not programs and files. More than `resources` have for all of them at once
-    is allowed. Default: half of `resources.limits.memory`; the same as that: no limit. From 1Mi."""
+    exceeds it is killed, and nobody else notices. It is looked at 10 to 100 times a second, as far as
+    5 % of a CPU go, and counts what is allocated and shared memory, not programs and files. More than
+    `resources` have for all of them at once is allowed. Default: half of `resources.limits.memory`; the same
+    as that: no limit. From 1Mi."""
     protocol: Protocol = Protocol.AUTO
     """Kind of MCP revision spoken with the server; clients of every revision are served whatever it is. Auto:
     `initialize` first, and `server/discover` if that is refused. Legacy: revisions with a handshake

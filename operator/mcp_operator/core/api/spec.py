@@ -29,6 +29,15 @@ _MOUNTS_KNOWN = (
     "has(self.volumes) && self.volumes.exists(v, v.name == m.name))"
 )
 _MOUNT_UNKNOWN = "spec.volumeMounts: a name is not that of a volume in spec.volumes: add it or correct it"
+_REQUEST, _LIMIT = "string(self.requests[k])", "string(self.limits[k])"
+# What is no quantity is told by its pattern.
+_REQUESTS_FIT = (
+    "!has(self.requests) || !has(self.limits) || ['cpu', 'memory', 'ephemeral-storage'].all(k,"
+    " !(k in self.requests) || !(k in self.limits)"
+    f" || !isQuantity({_REQUEST}) || !isQuantity({_LIMIT})"
+    f" || quantity({_REQUEST}).compareTo(quantity({_LIMIT})) <= 0)"
+)
+_REQUEST_ABOVE = "spec.resources: a request is above its limit: lower the one or raise the other"
 _RESERVED = ", ".join(identity.RESERVED_VOLUMES)
 
 
@@ -250,7 +259,11 @@ class MCPServerSpec(Model):
                 (
                     "!has(self.valueFrom) || !has(self.value) || self.value == ''",
                     "spec.env: an entry has either value or valueFrom: remove one of them",
-                )
+                ),
+                (
+                    "self.name != '' && !self.name.contains('=')",
+                    "spec.env: a name is empty or has a '=': write what follows that as value",
+                ),
             ),
         ),
     ] = ()
@@ -258,7 +271,9 @@ class MCPServerSpec(Model):
     writable folders unless named here. Default: none."""
     env_from: Annotated[tuple[Opaque, ...], core("EnvFromSource", **ATOMIC, maxItems=64)] = ()
     """Secrets and ConfigMaps whose keys become environment variables; `env` wins. Default: none."""
-    resources: Annotated[Opaque, core("ResourceRequirements")] | None = None
+    resources: (
+        Annotated[Opaque, core("ResourceRequirements", **rules((_REQUESTS_FIT, _REQUEST_ABOVE)))] | None
+    ) = None
     """CPU, memory and ephemeral storage of the server's container. What is not named gets a default: requests
     100m CPU, 128Mi memory, 64Mi ephemeral-storage; limits 1 CPU, 512Mi memory, 1Gi ephemeral-storage. The
     relay beside it gets requests 50m CPU, 64Mi memory, 16Mi ephemeral-storage and limits 1 CPU, 256Mi memory,

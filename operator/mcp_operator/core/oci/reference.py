@@ -54,7 +54,7 @@ def parse(text: str) -> Reference:
         path = f"library/{path}"
     well_formed = _HOST.fullmatch(host) and _REPOSITORY.fullmatch(path) and _TAG.fullmatch(tag)
     if not well_formed or (digest and not _DIGEST.fullmatch(digest)) or text.endswith("@"):
-        raise ImageNameError(f"{text!r} is not the name of an image")
+        raise ImageNameError(f"{text!r} is not the name of an image, as registry/name:tag: correct it")
     return Reference(host, path, digest or tag)
 
 

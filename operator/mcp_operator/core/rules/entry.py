@@ -42,7 +42,7 @@ def _looked_up(plan: Plan, entry: EntryPointView) -> Plan:
 
 
 def _unknown(case: Case, plan: Plan, entry: EntryPointView) -> Plan:
-    message = f"spec.command is not set, and what the image starts is not known: {entry.problem}: {_CURE}"
+    message = f"spec.command is not set, and what the image starts is not known: {entry.problem}; {_CURE}"
     found = failure.failure(ErrorPhase.IMAGE_PULL, Reason.ENTRY_POINT_UNKNOWN, message, case.now)
     over = entry.again is not None and case.now >= entry.again
     return replace(
