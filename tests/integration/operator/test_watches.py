@@ -40,6 +40,15 @@ class Running:
     def phase(self) -> Any:
         return self.api.objects["mcpservers"]["default", "time"].get("status", {}).get("phase")
 
+    async def told(self, name: str, pod: str) -> None:
+        """Wait until the status of a server names its pod."""
+
+        def names_it() -> bool:
+            status = self.api.objects["mcpservers"]["default", name].get("status") or {}
+            return bool(status.get("session", {}).get("podName") == pod)
+
+        await self.api.until(names_it, SECONDS)
+
     async def made(self, *names: str) -> None:
         await self.api.until(lambda: set(names) <= self.pods(), SECONDS)
 
@@ -149,6 +158,7 @@ async def test_a_second_operator_makes_nothing_twice(
         await running.watching("pods", before + 1)
         await running.api.put("mcpservers", mcpserver("both"))
         await running.made("mcp-both-1")
+        await running.told("both", "mcp-both-1")
         await running.api.remove("pods", "mcp-both-1")
         await running.made("mcp-both-2")
         await running.api.put("mcpservers", mcpserver("afterwards"))
