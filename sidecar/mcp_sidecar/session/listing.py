@@ -48,11 +48,15 @@ class Listing:
         if self._task is None or self._task.done():
             self._task = self._loop.create_task(self._run())
 
-    def stop(self) -> None:
-        """The session is gone."""
+    def lost(self) -> None:
+        """The connection broke, and what was asked for may be lost with it: the next `refresh` asks anew."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
+
+    def stop(self) -> None:
+        """The session is gone."""
+        self.lost()
         self._pace = Pace()
 
     async def _run(self) -> None:

@@ -144,6 +144,7 @@ class Upstream:
     def lost(self) -> None:
         """The connection to the launcher broke."""
         self.masker.lost()
+        self.listing.lost()
         self.shared.metrics.count("mcp_relay_upstream_events", "connection_lost")
         text = "The connection to the server's launcher broke; connecting again"
         self._lose(Problem("Transport", "ConnectionLost", text))
@@ -235,8 +236,7 @@ class Upstream:
         self._deadline = None
         seconds = self.shared.settings.startup_timeout
         known = self.shared.board.facts.error
-        asked = self.shared.store.asked
-        text = f"The server has not answered {asked} within {seconds:g} seconds of its start"
+        text = f"The server has not answered {self.shared.store.asked} within {seconds:g} seconds of its start"
         text += f". {known.message}" if known else ""
         log.event("startup_timeout", logging.WARNING, seconds=seconds)
         self.shared.board.update(error=Problem("Initialize", "StartupTimeout", text))

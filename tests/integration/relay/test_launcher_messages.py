@@ -98,6 +98,25 @@ async def test_a_connection_that_breaks_again_and_again_is_one_outage(
     assert len(began) == 1
 
 
+async def test_the_tools_are_asked_for_anew_when_the_connection_broke_before_they_came(
+    bare_pod: Pod, launcher: FakeLauncher
+) -> None:
+    async def asked() -> bool:
+        return "tools/list" in launcher.received
+
+    launcher.answers = {"tools/list": lambda _message: None}
+    await bare_pod.relay()
+    await eventually(asked)
+    launcher.answers = {}
+    launcher.drop()
+    async with asyncio.timeout(5):  # a list that does not come is given up after 30 s only
+        status = await bare_pod.until("Connected")
+        while status.tool_count is None:
+            status = await bare_pod.status(status.revision, 5)
+    assert (status.tool_count, status.error) == (0, None)
+    assert launcher.received.count("tools/list") == 2
+
+
 async def test_a_process_that_closed_its_input_is_reported_and_its_calls_answered(
     bare_pod: Pod, launcher: FakeLauncher
 ) -> None:
