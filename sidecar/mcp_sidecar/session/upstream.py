@@ -236,7 +236,9 @@ class Upstream:
         self._deadline = None
         seconds = self.shared.settings.startup_timeout
         known = self.shared.board.facts.error
-        text = f"The server has not answered {self.shared.store.asked} within {seconds:g} seconds of its start"
+        text = (
+            f"The server has not answered {self.shared.store.asked} within {seconds:g} seconds of its start"
+        )
         text += f". {known.message}" if known else ""
         log.event("startup_timeout", logging.WARNING, seconds=seconds)
         self.shared.board.update(error=Problem("Initialize", "StartupTimeout", text))
