@@ -234,11 +234,9 @@ class Upstream:
 
     def _start_overdue(self) -> None:
         self._deadline = None
-        seconds = self.shared.settings.startup_timeout
-        known = self.shared.board.facts.error
-        text = (
-            f"The server has not answered {self.shared.store.asked} within {seconds:g} seconds of its start"
-        )
+        seconds, known = self.shared.settings.startup_timeout, self.shared.board.facts.error
+        asked = self.shared.store.asked
+        text = f"The server has not answered {asked} within {seconds:g} seconds of its start"
         text += f". {known.message}" if known else ""
         log.event("startup_timeout", logging.WARNING, seconds=seconds)
         self.shared.board.update(error=Problem("Initialize", "StartupTimeout", text))
