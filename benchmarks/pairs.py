@@ -14,7 +14,7 @@ from clusterkit.leanmcp import McpClient
 
 TEXT = "x" * 64
 BIG = 8 << 20
-ROUNDS = 7
+ROUNDS = 15
 SECONDS = 1.0
 Row = dict[str, float]
 
