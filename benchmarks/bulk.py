@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import IO, Any, cast
 
-from clusterkit.leanmcp import REVISION, McpClient, Reply
+from clusterkit.leanmcp import REVISION, McpClient, Reply, read_body, read_head
 
 Json = dict[str, Any]
 HEAD_BYTES = 8192
@@ -41,7 +41,7 @@ class _Reader(asyncio.BufferedProtocol):
         """Over a pipe: whether the line has ended."""
         return self.memory[self.size - 1] == 0x0A
 
-    def message(self) -> Json:
+    async def message(self) -> Json:
         """The message of the whole reply."""
         return cast("Json", json.loads(str(self.view[: self.size], "utf-8")))
 
@@ -72,30 +72,20 @@ class _HttpReader(_Reader):
             return bool(start) and self.memory[self.size - len(_LAST_CHUNK) : self.size] == _LAST_CHUNK
         return self.size >= start + int(length)
 
-    def message(self) -> Json:
+    async def message(self) -> Json:
         start, fields = self.head()
         if b"content-length" in fields and fields.get(b"content-type", b"").startswith(b"application/json"):
             return cast("Json", json.loads(str(self.view[start : self.size], "utf-8")))
-        body = bytes(self.view[start : self.size])
-        if b"content-length" not in fields:
-            body = _without_chunks(body)
-        kind = fields.get(b"content-type", b"").decode()
-        return next(m for m in Reply(200, {"content-type": kind}, body).messages() if "result" in m)
+        reader = asyncio.StreamReader(limit=self.size)
+        reader.feed_data(self.view[: self.size])
+        reader.feed_eof()
+        head = await read_head(reader)
+        reply = Reply(head.status, head.headers, await read_body(reader, head))
+        return next(message for message in reply.messages() if "result" in message)
 
 
-def _without_chunks(body: bytes) -> bytes:
-    parts: list[bytes] = []
-    start = 0
-    while True:
-        end = body.index(b"\r\n", start)
-        size = int(body[start:end].partition(b";")[0], 16)
-        if not size:
-            return b"".join(parts)
-        parts.append(body[end + 2 : end + 2 + size])
-        start = end + 2 + size + 2
-
-
-def _big(number: int, size: int) -> bytes:
+def big_call(number: int, size: int) -> bytes:
+    """The request for a result of so many bytes."""
     call = {"name": "big", "arguments": {"bytes": size}}
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode()
 
@@ -137,11 +127,11 @@ class BulkPipe:
         whole = self.reader.expect()
         self.send(line)
         await whole
-        return self.reader.message()
+        return await self.reader.message()
 
     async def __call__(self) -> None:
         """One call. Raises AssertionError: another answer came."""
-        _check(await self.ask(_big(1, self.size)), self.size)
+        _check(await self.ask(big_call(1, self.size)), self.size)
 
     def close(self) -> None:
         cast("IO[bytes]", self.process.stdin).close()
@@ -154,7 +144,7 @@ class BulkHttp:
 
     def __init__(self, client: McpClient, size: int) -> None:
         endpoint = client.http.endpoint
-        body = _big(2_000_000, size)  # beyond the ids that the client itself uses
+        body = big_call(2_000_000, size)  # beyond the ids that the client itself uses
         fields = {"host": endpoint.host, **client.headers, "content-length": len(body)}
         lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         head = f"POST {endpoint.path} HTTP/1.1\r\n{lines}\r\n"
@@ -177,7 +167,7 @@ class BulkHttp:
         whole = self.reader.expect()
         self.transport.write(self.request)
         await whole
-        _check(self.reader.message(), self.size)
+        _check(await self.reader.message(), self.size)
 
     def close(self) -> None:
         self.transport.close()

@@ -21,7 +21,7 @@ import pairs
 import psutil
 import targets
 import uvloop
-from bulk import BulkHttp
+from bulk import BulkHttp, big_call
 from echo import echoes
 from pairs import BIG, TEXT, Row, connected, echoing
 
@@ -92,9 +92,7 @@ async def big_result(bridge: targets.Bridge, client: McpClient, echo: measure.Ca
 
 async def skim_big(client: McpClient) -> None:
     """Take the 8 MiB result as bytes."""
-    call = {"name": "big", "arguments": {"bytes": BIG}}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-    reply = await client.raw("POST", body.encode())
+    reply = await client.raw("POST", big_call(1, BIG))
     if len(reply.body) < BIG:
         raise AssertionError(f"{len(reply.body)} bytes came: {reply.body[:200]!r}")
 
