@@ -3,9 +3,11 @@
 Else one subject could take all places, and whoever it shares them with would get none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 Rank = tuple[int, bool, float]
+Place = TypeVar("Place")
 
 
 def rank(
@@ -29,3 +31,9 @@ def rank(
     own = held.get(newcomer, 0)
     free = not listening if owner == newcomer else held[owner] > own + listening
     return (-held[owner], listening, last_used) if free and not working else None
+
+
+def first(places: Iterable[Place], turn: Callable[[Place], Rank | None]) -> Place | None:
+    """The place whose turn it is to be given to a newcomer; None: all stay."""
+    found = [(rank, place) for place in places if (rank := turn(place)) is not None]
+    return min(found, key=lambda one: one[0])[1] if found else None

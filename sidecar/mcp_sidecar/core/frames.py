@@ -152,7 +152,7 @@ def _call(data: bytes, message: dict[str, Any]) -> Frame:
             raise FrameError(INVALID_PARAMS, "Invalid params: not an object")
         return Frame(NOTIFICATION, data, method, None, params or {}, 0, 0)
     value = message["id"]
-    if type(value) is not int and not _usable_id(value):
+    if not _usable_id(value):
         raise FrameError(INVALID_REQUEST, "Invalid request: the id is neither a string nor a finite number")
     start, end = _find_id(data, value)
     if params is None:
@@ -165,8 +165,7 @@ def _call(data: bytes, message: dict[str, Any]) -> Frame:
 
 
 def _find_id(data: bytes, value: Any) -> tuple[int, int]:
-    number = value if type(value) is int else own_id(value) or 0
-    if number >= FIRST_OWN_ID:
+    if (own_id(value) or 0) >= FIRST_OWN_ID:
         # Given twice, the other one would go on to the server, which then would answer another client's call.
         return jsontext.byte_span(data, "id")
     return jsontext.find_id(data, value)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from mcp_sidecar.core import eventstream, fate, frames
@@ -106,10 +106,17 @@ class Exchanger:
             **self._repeated(session, frame),
         }
         self._secrets.value("session", session.sid)
-        path = session.path
+        return await self._redirected(
+            session.path,
+            lambda path: self.client.request(
+                "POST", path, headers, frame.data, repeatable=frame.method != CALL
+            ),
+        )
+
+    async def _redirected(self, path: str, send: Callable[[str], Awaitable[Response]]) -> Response:
+        """Send a request to a path, and then to where redirects lead."""
         for _ in range(MAX_REDIRECTS):
-            repeatable = frame.method != CALL
-            response = await self.client.request("POST", path, headers, frame.data, repeatable=repeatable)
+            response = await send(path)
             location = response.headers.get("location")
             if response.status not in fate.REDIRECTS or location is None:
                 return response
@@ -209,15 +216,7 @@ class Exchanger:
         headers = {**self.own_headers(), "Accept": EVENTS, **session.headers()}
         if last_id is not None:
             headers["Last-Event-ID"] = last_id.encode().decode("latin-1")  # UTF-8, by the HTML standard
-        path = session.path
-        for _ in range(MAX_REDIRECTS):
-            response = await self.client.request("GET", path, headers)
-            location = response.headers.get("location")
-            if response.status not in fate.REDIRECTS or location is None:
-                return response
-            response.close()
-            path = self.followed(path, location)
-        raise DeniedError("RemoteRefused", f"the server redirects more than {MAX_REDIRECTS} times")
+        return await self._redirected(session.path, lambda path: self.client.request("GET", path, headers))
 
     async def end(self, session: Session) -> None:
         """Tell the server that the session is over; what it says to that does not matter."""

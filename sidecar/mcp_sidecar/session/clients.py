@@ -227,12 +227,12 @@ class Clients:
                 last_used=client.last_used,
             )
 
-        found = [(rank, client) for client in self._by_sid.values() if (rank := turn(client)) is not None]
-        if not found:
+        found = capacity.first(self._by_sid.values(), turn)
+        if found is None:
             text = f"All {self._limit} client sessions of this server are in use; try again later"
             data = {"reason": "capacity", "max_clients": self._limit}
             raise RefusedError(frames.SERVER_ERROR, text, data, 503, RETRY_AFTER_SECONDS)
-        self.end(min(found, key=lambda one: one[0])[1], "capacity")
+        self.end(found, "capacity")
 
     def end(self, client: Client, reason: str) -> None:
         """End a session for good."""

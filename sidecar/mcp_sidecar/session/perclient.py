@@ -260,13 +260,13 @@ class PerClient(Relay):
                 last_used=cell.last_used,
             )
 
-        found = [(rank, cell) for cell in self._cells.values() if (rank := turn(cell)) is not None]
-        if not found:
+        found = capacity.first(self._cells.values(), turn)
+        if found is None:
             limit = self.settings.max_processes
             text = f"All {limit} processes of this server are in use; try again later"
             data = {"reason": "capacity", "max_processes": limit}
             raise RefusedError(frames.SERVER_ERROR, text, data, _UNAVAILABLE, RETRY_AFTER_SECONDS)
-        self._finish_client(min(found, key=lambda one: one[0])[1], "capacity")
+        self._finish_client(found, "capacity")
 
     async def initialize(self, frame: frames.Frame, subject: str) -> tuple[str, bytes]:
         """Start a process for a new session, and answer `initialize` as it does.
