@@ -11,6 +11,7 @@ import yaml
 from clusterkit import disks, manifests, node
 from clusterkit import kube as k
 from clusterkit.servers import Server, Servers, condition, in_phase, ready_since_epoch, status
+from clusterkit.serving import serving
 from devcluster import certificates
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -46,13 +47,10 @@ async def registry(servers: Servers, tmp_path: Path) -> AsyncIterator[str]:
     chain, key = ((tmp_path / f"packages.{end}").read_text() for end in ("crt", "key"))
     secret = manifests.secret("packages", **{"tls.crt": chain, "tls.key": key, "password": PASSWORD})
     command = ["python3", "/servers/packages.py", "--port", "8443", "--folder", "/secret"]
-    service = manifests.service(HOST, 443)
-    service["spec"]["ports"][0]["targetPort"] = 8443
     await servers.kube.apply(k.SECRETS, servers.namespace, secret)
-    await servers.kube.apply(k.PODS, servers.namespace, manifests.pod(HOST, command, secret_name="packages"))
-    await servers.kube.apply(k.SERVICES, servers.namespace, service)
-    yield authority
-    await servers.kube.delete(k.PODS, servers.namespace, HOST, grace=0)
+    where = (servers.kube, servers.namespace, HOST)
+    async with serving(*where, command, listens=8443, port=443, secret_name="packages"):
+        yield authority
 
 
 async def applied(servers: Servers, path: str, authority: str, password: str, **spec: k.Json) -> Server:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusterkit import disks, manifests
+from clusterkit import disks
 from clusterkit import kube as k
 from clusterkit.clients import call_from_here, call_from_pod
 from clusterkit.servers import Servers, status
+from clusterkit.serving import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WITHIN = 150
@@ -167,12 +168,8 @@ async def test_the_example_that_fails_is_told_within_the_quota_too(servers: Serv
 async def web(servers: Servers) -> AsyncIterator[None]:
     """A web server in the namespace: a page, and what draws charts."""
     command = ["python3", "/servers/web.py", "--port", "8080"]
-    await servers.kube.apply(k.PODS, servers.namespace, manifests.pod("web", command))
-    service = manifests.service("web", 80)
-    service["spec"]["ports"][0]["targetPort"] = 8080
-    await servers.kube.apply(k.SERVICES, servers.namespace, service)
-    yield
-    await servers.kube.delete(k.PODS, servers.namespace, "web", grace=0)
+    async with serving(servers.kube, servers.namespace, "web", command, listens=8080, port=80):
+        yield
 
 
 @pytest.fixture

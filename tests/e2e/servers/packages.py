@@ -1,11 +1,13 @@
 """A private package registry with a server for npx and one for uvx, over TLS, for who has the credential.
 
 `packages.py --port PORT --folder FOLDER`: FOLDER has tls.crt, tls.key and password. PyPI's simple API is at
-/simple/ for the user `reader` with that password, npm's at /npm/ with the password as bearer token.
+/simple/ for the user `reader` with that password, npm's at /npm/ with the password as bearer token. The
+packages are the same bytes whenever they are packed: the index has their digest, and clients keep the index.
 """
 
 import argparse
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -61,7 +63,7 @@ def wheel() -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, text in files.items():
-            archive.writestr(name, text)
+            archive.writestr(zipfile.ZipInfo(name), text)
     return packed.getvalue()
 
 
@@ -69,7 +71,10 @@ def tarball() -> bytes:
     """The package for npx."""
     manifest = {"name": "@team/server", "version": "1.0.0", "bin": {"server": "server.js"}}
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as unpacked,
+        tarfile.open(fileobj=unpacked, mode="w") as archive,
+    ):
         for name, text in {"package.json": json.dumps(manifest), "server.js": NODE_SERVER}.items():
             entry = tarfile.TarInfo(f"package/{name}")
             entry.size, entry.mode = len(text.encode()), 0o755

@@ -110,7 +110,7 @@ def pod(name: str, command: list[str], *, secret_name: str = "", image: str = ""
     }
 
 
-def service(name: str, port: int) -> Json:
-    """A Service in front of the pod of the same name."""
-    spec = {"selector": {"app": name}, "ports": [{"port": port, "targetPort": port}]}
+def service(name: str, port: int, listens: int = 0) -> Json:
+    """A Service in front of the pod of the same name, which may listen on another port."""
+    spec = {"selector": {"app": name}, "ports": [{"port": port, "targetPort": listens or port}]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
