@@ -7,6 +7,7 @@ import pytest
 from clusterkit import kube as k
 from clusterkit import manifests, node
 from clusterkit.servers import Servers, has_error, in_phase, is_ready, status
+from clusterkit.serving import pod_is_ready
 
 TOKEN = "far-token"
 PORT = 8000
@@ -51,6 +52,7 @@ async def elsewhere(kube: k.Kube) -> AsyncIterator[str]:
     name = node.make_namespace("far")
     await kube.apply(k.SERVICES, name, far_service())
     await kube.apply(k.PODS, name, far_pod("far-1"))
+    await kube.until(k.PODS, name, "far-1", pod_is_ready, within=60, what="Ready")
     yield name
     node.kubectl("delete", "namespace", name, "--wait=false")
 

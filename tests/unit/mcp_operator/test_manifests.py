@@ -1,16 +1,11 @@
 """The objects that belong to an MCPServer, property by property."""
 
 import json
-from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mcp_operator.core import naming, quantity
+from mcp_operator.core import naming
 from mcp_operator.core.api import RESTART_ANNOTATION, MCPServerSpec
 from mcp_operator.manifests import (
     environment,
@@ -18,7 +13,6 @@ from mcp_operator.manifests import (
     merge,
     pod,
     references,
-    resources,
     secret,
     service,
     volumes,
@@ -353,61 +347,6 @@ def test_owners_are_told_apart_by_uid_and_recognised_by_kind() -> None:
     assert identity.owner_key({}) is None
 
 
-@pytest.mark.parametrize(
-    ("wanted", "requests", "limits"),
-    [
-        (None, resources.SERVER_REQUESTS, resources.SERVER_LIMITS),
-        ({"limits": {"memory": "64Mi"}}, {"memory": "64Mi", "cpu": "100m"}, {"memory": "64Mi", "cpu": "1"}),
-        ({"requests": {"memory": "2Gi"}}, {"memory": "2Gi"}, {"memory": "2Gi"}),
-        ({"requests": {"cpu": 4}}, {"cpu": 4}, {"cpu": 4}),
-        ({"limits": {"example.com/gpu": "1"}}, {"cpu": "100m"}, {"example.com/gpu": "1", "memory": "512Mi"}),
-    ],
-    ids=str,
-)
-def test_resources_are_completed_key_by_key(wanted: Json | None, requests: Json, limits: Json) -> None:
-    made = resources.server(wanted)
-    assert requests.items() <= made["requests"].items()
-    assert limits.items() <= made["limits"].items()
-
-
-AMOUNT = st.one_of(
-    st.builds("{}{}".format, st.integers(1, 4096), st.sampled_from(["m", "", "k", "Mi", "Gi", "M", "e3"])),
-    st.integers(1, 64),
-)
-ASKED = st.dictionaries(st.sampled_from(["cpu", "memory", "ephemeral-storage"]), AMOUNT)
-
-
-@given(ASKED, ASKED)
-def test_no_completed_request_exceeds_its_limit(requests: Json, limits: Json) -> None:
-    made = resources.server({"requests": requests, "limits": limits})
-    for key in ("cpu", "memory", "ephemeral-storage"):
-        if key in requests and key in limits:
-            continue
-        assert quantity.parse(made["requests"][key]) <= quantity.parse(made["limits"][key])
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("100m", "0.1"),
-        ("1.5", "1.5"),
-        ("1Ki", "1024"),
-        ("1e3", "1000"),
-        ("2E", "2e18"),
-        (3, "3"),
-        ("1E2", "100"),
-    ],
-)
-def test_quantities_are_read(text: Any, value: str) -> None:
-    assert quantity.parse(text) == Decimal(value)
-
-
-@pytest.mark.parametrize("text", ["", "x", "1Zi", "1 2", "--1", "1mm"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="quantity"):
-        quantity.parse(text)
-
-
 def test_merging_keeps_what_only_one_side_names() -> None:
     assert merge.merge({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"c": 3}, "d": [2], "e": 4}) == {
         "a": {"b": 1, "c": 3}, "d": [2], "e": 4,
@@ -431,14 +370,6 @@ def test_drift_is_what_is_wanted_and_not_there(actual: Any, wanted: Any, there: 
     assert merge.contains(actual, wanted) is there
 
 
-def test_a_relay_has_the_resources_that_the_operator_is_told_and_defaults_for_the_rest() -> None:
-    assert relay()["resources"] == {"requests": resources.RELAY_REQUESTS, "limits": resources.RELAY_LIMITS}
-    told = Settings(relay_resources={"limits": {"memory": "32Mi"}})
-    made = pod.template(OWNER, spec(), told)["spec"]["initContainers"][0]["resources"]
-    assert made["limits"] == {**resources.RELAY_LIMITS, "memory": "32Mi"}
-    assert made["requests"]["memory"] == "32Mi"
-
-
 @pytest.mark.parametrize(
     ("auth", "keys"),
     [
@@ -454,8 +385,3 @@ def test_the_secret_holds_no_token_that_opens_nothing(auth: Json, keys: set[str]
     projected = pod.template(OWNER, spec(auth=auth), SETTINGS)["spec"]["volumes"][2]["projected"]["sources"]
     mounted = {item["key"] for item in projected[0]["secret"]["items"]}
     assert mounted == keys
-
-
-def test_the_chart_shows_the_defaults_of_a_relays_resources() -> None:
-    chart = yaml.safe_load((Path(__file__).parents[3] / "helm/values.yaml").read_text(encoding="utf-8"))
-    assert resources.relay(chart["relay"]["resources"]) == resources.relay({}) == chart["relay"]["resources"]
