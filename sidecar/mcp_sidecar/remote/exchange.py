@@ -201,10 +201,22 @@ class Exchanger:
         raise BrokenError("its stream ended before the answer")
 
     async def _resumed(self, session: Session, last_id: str | None) -> Response:
-        try:
-            return await self.listen(session, last_id)
-        except (NotSentError, DeniedError) as error:  # of this request: the server has the call
-            raise BrokenError(f"its stream ended before the answer, and is not to be had: {error}") from error
+        """The stream again, which a server that is busy is asked for ever later: it has the call."""
+        step = RESUME_SECONDS
+        for left in reversed(range(MAX_RESUMES)):
+            try:
+                response = await self.listen(session, last_id)
+            except (NotSentError, DeniedError) as error:  # of this request: the server has the call
+                text = f"its stream ended before the answer, and is not to be had: {error}"
+                raise BrokenError(text) from error
+            found = fate.judge(response.status, "", None, in_session=session.named, handshake=False)
+            if not left or found is not Fate.LATER:
+                break
+            response.close()
+            after = fate.retry_after(response.headers.get("retry-after", ""), time.time())
+            await asyncio.sleep(min(max(step, after or 0.0), MAX_RETRY_SECONDS))
+            step *= 2
+        return response
 
     async def listen(self, session: Session, last_id: str | None = None) -> Response:
         """Open a stream of what the server sends by itself, or what followed an event.

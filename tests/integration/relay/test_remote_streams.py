@@ -62,6 +62,44 @@ async def test_a_stream_that_does_not_get_on_is_given_up(unruly: Unruly, relay: 
     assert unruly.asked == ["t"]
 
 
+@pytest.mark.parametrize(
+    ("refusals", "answered"),
+    [([429], True), ([503, 500], True), ([503] * exchange.MAX_RESUMES, False), ([403], False)],
+    ids=str,
+)
+async def test_a_stream_that_a_busy_server_refuses_is_asked_for_again_and_not_for_ever(
+    unruly: Unruly, relay: MakeRelay, refusals: list[int], answered: bool
+) -> None:
+    asked: list[int] = []
+    left = list(refusals)
+
+    def post(http: Exchange, message: Json) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        asked.append(message["id"])
+        http.events(b"retry: 1\nid: 0\ndata:\n\n")
+        return True
+
+    def get(http: Exchange) -> bool:
+        if http.headers.get("last-event-id") is None:
+            return False
+        if left:
+            http.reply(left.pop(0), b"", retry_after="0")
+        else:
+            http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
+        return True
+
+    unruly.post, unruly.get = post, get
+    client = await (await ready(relay)).connected()
+    reply = await client.call("t")
+    if answered:
+        assert reply["result"] == {"content": []}
+    else:
+        assert reply["error"]["data"]["outcome"] == "unknown"
+    assert not left
+    assert unruly.asked == ["t"]
+
+
 async def test_an_event_id_of_any_script_goes_back_in_utf_8(unruly: Unruly, relay: MakeRelay) -> None:
     asked: list[int] = []
     places: list[bytes] = []
