@@ -147,8 +147,9 @@ func (b *bridge) attach(c *conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.current = c
-	b.stdin.adopt(c)
-	b.out.plug(c, append([][]byte{controlLine(b.hello)}, b.standing...)...)
+	hello := b.hello
+	hello.LinesTaken = b.stdin.adopt(c)
+	b.out.plug(c, append([][]byte{controlLine(hello)}, b.standing...)...)
 	go b.receive(c)
 }
 

@@ -19,6 +19,9 @@ type helloEvent struct {
 	Incarnation string  `json:"incarnation"`
 	PID         int     `json:"pid"`
 	StartTime   float64 `json:"startTime"` // Unix time in seconds
+	// LinesTaken counts the lines that were taken from all connections before this one: what a relay wrote to a connection
+	// that broke, and is not among them, has not reached the server and never will.
+	LinesTaken int64 `json:"linesTaken"`
 	// StdoutClosed: the server closed its stdout, so that it can never answer (again).
 	StdoutClosed bool `json:"stdoutClosed"`
 	// StdinClosed: the server closed its stdin, so that nothing reaches it any more.

@@ -33,6 +33,7 @@ type framer struct {
 	// removed instead, so that the peer cannot forge control lines.
 	control func(line []byte)
 
+	lines     int64 // that ended, of whatever kind
 	length    int64 // of the current line so far
 	dropping  bool  // the current line is too long
 	head      string
@@ -113,6 +114,7 @@ func (f *framer) keepTail(p []byte) {
 }
 
 func (f *framer) endLine() {
+	f.lines++
 	switch {
 	case f.diverting:
 		f.control(f.diverted)

@@ -41,13 +41,15 @@ func newStdin(fd, maxLineBytes int, control func([]byte), onClosed func()) (*std
 	return s, nil
 }
 
-// adopt makes a connection the only one whose lines count; what another began and did not finish is forgotten.
-func (s *stdin) adopt(c *conn) {
+// adopt makes a connection the only one whose lines count; what another began and did not finish is forgotten. It tells
+// how many lines came before.
+func (s *stdin) adopt(c *conn) int64 {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.owner = c
 	s.framer.reset()
 	s.queue.changed.Broadcast()
+	return s.framer.lines
 }
 
 // feed takes bytes of a connection, and waits while too much is queued.

@@ -32,6 +32,20 @@ func TestUnfinishedLineOfABrokenConnectionIsDiscarded(t *testing.T) {
 	third.expect("last\n")
 }
 
+func TestTheGreetingCountsTheLinesThatWereTakenBefore(t *testing.T) {
+	t.Parallel()
+	run := launch{command: fake("echo")}.start(t)
+	first := run.connect()
+	first.send("one\n\x00{\"event\":\"unknown\"}\ntwo\nunfini")
+	first.expect("one\n")
+	first.expect("two\n")
+	first.close()
+	second := run.connect()
+	if first.hello["linesTaken"] != 0.0 || second.hello["linesTaken"] != 3.0 {
+		t.Errorf("greetings %v, %v", first.hello, second.hello)
+	}
+}
+
 func TestControlLinesDoNotReachTheServer(t *testing.T) {
 	t.Parallel()
 	run := launch{command: fake("echo")}.start(t)
@@ -87,10 +101,14 @@ func TestRelayThatReplacesABlockedOneIsHeard(t *testing.T) {
 	}
 	second := run.connect()
 	second.send("mine\n")
+	came := 0.0
 	for line := second.line(); string(line) != "mine\n"; line = second.line() {
-		if len(line) != 1001 {
+		if came++; len(line) != 1001 {
 			t.Fatalf("torn line of %d bytes", len(line))
 		}
+	}
+	if counted := second.hello["linesTaken"]; counted != came {
+		t.Errorf("%v lines reached the server, %v were said to", came, counted)
 	}
 }
 

@@ -44,6 +44,12 @@ def process(message: Mapping[str, Any], now: float) -> Process:
     return Process(incarnation, int(_number(message.get("pid"), 0, MAX_PID, 0)), float(started))
 
 
+def lines_taken(message: Mapping[str, Any]) -> int | None:
+    """How many lines the launcher took before `hello`, from all connections; None: it does not say."""
+    count = message.get("linesTaken")
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
+
+
 def closed_pipe(message: Mapping[str, Any]) -> str:
     """Which pipe the process in `hello` has closed, as a reason of the contract; empty for none."""
     if message.get("stdoutClosed") is True:

@@ -1,18 +1,24 @@
-"""The connection to the launcher, made again whenever it breaks.
+"""The connection to the launcher, made again whenever it breaks. No frame is lost or comes twice by that.
 
 An asyncio Protocol with its own framing: StreamReader would cut at 64 KiB and copy everything twice. The
 listener is called from the event loop's read callback and must never block.
 """
 
 import asyncio
+import contextlib
 import logging
+import os
+import socket
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from mcp_sidecar import log
-from mcp_sidecar.core import backoff, jsontext, lines
+from mcp_sidecar.core import backoff, control, jsontext, lines
+from mcp_sidecar.core.sent import Sent
 
 CONTROL = b"\0"
 FINISH_SECONDS = 1.0
+_REST_BYTES = 65536
 
 
 class Listener(Protocol):
@@ -48,11 +54,19 @@ class _Wire(asyncio.Protocol):
         self.closed: asyncio.Future[None] = self.loop.create_future()
         self.patience: asyncio.TimerHandle | None = None
         self.frames: list[bytes] = []
+        self.sent = Sent()
+        self.greeted = False
+        """Whether the launcher introduced its process: nothing is sent before, so all is sent in order."""
+        self.taken_before: int | None = None
+        """Lines that the launcher had taken before this connection."""
         self.transport: asyncio.Transport | None = None
+        self.rest: socket.socket | None = None
+        """The same socket once more: what it holds when a write fails, the transport would not read."""
         self.congested = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.rest = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self.link.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -74,6 +88,8 @@ class _Wire(asyncio.Protocol):
             log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
             return
         if isinstance(message, dict):
+            if message.get("event") == "hello":
+                self.link.met(self, message)
             self.listener.control(message)
 
     def send(self, frame: bytes) -> None:
@@ -83,6 +99,7 @@ class _Wire(asyncio.Protocol):
         self.frames.append(frame)
 
     def _flush(self) -> None:
+        self.sent.add(self.frames)
         if self.transport is not None and self.frames:
             self.frames.append(b"")
             self.transport.write(b"\n".join(self.frames))
@@ -111,9 +128,19 @@ class _Wire(asyncio.Protocol):
         self.transport = None
         if self.patience is not None:
             self.patience.cancel()
+        self._read_rest()
         self.link.ended(self, error)
         if not self.closed.done():
             self.closed.set_result(None)
+
+    def _read_rest(self) -> None:
+        """Hand on what the launcher wrote before the connection ended: it will not come again."""
+        if self.rest is None:
+            return
+        with self.rest as rest, contextlib.suppress(OSError):  # the connection is gone, and what it held
+            rest.shutdown(socket.SHUT_RDWR)  # nothing comes after what is there
+            while data := rest.recv(_REST_BYTES, socket.MSG_DONTWAIT):
+                self.data_received(data)
 
 
 class Link:
@@ -124,6 +151,9 @@ class Link:
         self._listener = listener
         self._limit = limit
         self._wire: _Wire | None = None
+        self._met: _Wire | None = None
+        """The last connection on which something may have been sent."""
+        self._incarnation: object = None
 
     @property
     def congested(self) -> bool:
@@ -133,7 +163,7 @@ class Link:
     def write(self, frame: bytes) -> bool:
         """Send one frame, given without its line end; False when nothing is connected, or too much waits."""
         wire = self._wire
-        if wire is None or wire.transport is None or wire.congested:
+        if wire is None or wire.transport is None or wire.congested or not wire.greeted:
             return False
         wire.send(frame)
         return True
@@ -141,7 +171,7 @@ class Link:
     def control(self, message: dict[str, Any]) -> bool:
         """Send one control message, whatever else waits; False when there is no connection."""
         wire = self._wire
-        if wire is None or wire.transport is None:
+        if wire is None or wire.transport is None or not wire.greeted:
             return False
         wire.send(CONTROL + jsontext.dumps(message))
         return True
@@ -186,6 +216,26 @@ class Link:
     def opened(self, wire: _Wire) -> None:
         """A connection was made."""
         self._wire = wire
+
+    def met(self, wire: _Wire, hello: Mapping[str, Any]) -> None:
+        """The launcher introduces its process: one known from before gets what did not reach it."""
+        before, known = self._met, self._incarnation
+        self._met, self._incarnation = wire, hello.get("incarnation")
+        if wire.greeted:
+            return
+        wire.greeted, wire.taken_before = True, control.lines_taken(hello)
+        if before is not None and self._incarnation == known:
+            self._send_again(before, wire)
+
+    def _send_again(self, before: _Wire, wire: _Wire) -> None:
+        if before.taken_before is None or wire.taken_before is None:
+            return
+        frames = before.sent.after(wire.taken_before - before.taken_before)
+        lost = [frame for frame in frames if frame[:1] != CONTROL]  # who asked the launcher asks again
+        for frame in lost:
+            wire.send(frame)
+        if lost:
+            log.event("frames_sent_again", frames=len(lost))
 
     def ended(self, wire: _Wire, error: Exception | None) -> None:
         """A connection is not to be used any more; said at once, so that no frame is given to it."""

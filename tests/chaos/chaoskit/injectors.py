@@ -1,14 +1,10 @@
 """How each fault of one server is made. The functions return the monotonic second when it is over."""
 
 import asyncio
-import contextlib
-import ctypes
 import os
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from chaoskit import load
 from chaoskit.calls import Outcome
@@ -18,6 +14,7 @@ from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.leanmcp import HttpError, RpcError
 from clusterkit.servers import condition
+from clusterkit.sockets import shut_down
 from devcluster import layout
 
 Injector = Callable[[World, Target], Awaitable[float]]
@@ -25,8 +22,6 @@ CUT_SECONDS = 5.0
 AFTER_CUT_SECONDS = 7.0
 MEMORY_SECONDS = 30.0
 CUT_TABLE = "mcp_chaos"
-# The name of the kernel's call to take a copy of another process's open file; no library has it.
-PIDFD_GETFD = 438
 
 
 class FaultError(Exception):
@@ -134,37 +129,11 @@ async def fill_disk(world: World, target: Target) -> float:
 async def cut_connection(world: World, target: Target) -> float:
     """Shut the connection between launcher and relay down, from the launcher's side."""
     pid = await container_pid(world, target, "server")
-    number = connected_socket(pid)
-    copy = copy_of_file(pid, number)
-    with socket.socket(fileno=copy) as connection:
-        connection.shutdown(socket.SHUT_RDWR)
-    return time.monotonic()
-
-
-def connected_socket(pid: int) -> int:
-    """The launcher's file number of its connection to the relay. Raises FaultError if there is none."""
-    table = Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]
-    rows = [line.split() for line in table]
-    # Connected, and with the name that the launcher's socket had when it was made.
-    inodes = {row[6] for row in rows if row[5] == "03" and "server.sock" in row[-1]}
-    for file in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            if str(file.readlink()).removeprefix("socket:[").removesuffix("]") in inodes:
-                return int(file.name)
-    raise FaultError("the launcher has no connection to the relay")
-
-
-def copy_of_file(pid: int, number: int) -> int:
-    """A file number of this process for an open file of another one."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    process = os.pidfd_open(pid)
     try:
-        copy: int = libc.syscall(PIDFD_GETFD, process, number, 0)
-    finally:
-        os.close(process)
-    if copy < 0:
-        raise FaultError(f"no copy of file {number} of process {pid}: {os.strerror(ctypes.get_errno())}")
-    return copy
+        shut_down(pid, "server.sock")
+    except (LookupError, OSError) as error:
+        raise FaultError(f"the connection of {target.name} cannot be cut: {error}") from error
+    return time.monotonic()
 
 
 async def cut_network(world: World, target: Target) -> float:

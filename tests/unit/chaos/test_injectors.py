@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaoskit import injectors
+from clusterkit import sockets
 
 
 @pytest.fixture
@@ -27,21 +28,18 @@ def test_the_connection_between_launcher_and_relay_is_found_and_cut_from_outside
 ) -> None:
     accepted, client = pair
     with accepted, client:
-        number = injectors.connected_socket(os.getpid())
-        assert number == accepted.fileno()
+        assert sockets.connected_socket(os.getpid(), "server.sock") == accepted.fileno()
         try:
-            descriptor = injectors.copy_of_file(os.getpid(), number)
-        except injectors.FaultError as error:
+            sockets.shut_down(os.getpid(), "server.sock")
+        except OSError as error:
             pytest.skip(f"this machine does not allow it: {error}")
-        with socket.socket(fileno=descriptor) as copy:
-            copy.shutdown(socket.SHUT_RDWR)
         client.settimeout(5)
         assert client.recv(1) == b""
 
 
 def test_a_launcher_without_a_connection_is_no_target() -> None:
-    with pytest.raises(injectors.FaultError, match="no connection to the relay"):
-        injectors.connected_socket(os.getpid())
+    with pytest.raises(LookupError, match=r"no connection to server\.sock"):
+        sockets.shut_down(os.getpid(), "server.sock")
 
 
 def test_a_cut_network_drops_packets_in_both_directions_wherever_they_pass() -> None:
