@@ -136,7 +136,12 @@ async def conclude(campaign: Campaign, started: float) -> Findings:
     found.judgement = judge(campaign.ledger.calls, journal)
     found.sessions_lost = campaign.ledger.sessions_lost
     excused = [*made.blind, *made.dark]
-    told = [lie for name, samples in sampler.samples.items() for lie in truth.lies(name, samples, excused)]
+    told = [
+        lie
+        for name, samples in sampler.samples.items()
+        for lie in truth.lies(name, samples, excused, sampler.stalls)
+    ]
+    found.stalled = sum(stall.end - stall.start for stall in sampler.stalls)
     found.lies = report.attribute(told, found.recoveries)
     for name, samples in sampler.samples.items():
         found.excused[name] = truth.excused_seconds(name, samples, excused)

@@ -50,8 +50,11 @@ async def kill_operator(made: World, _target: Target | None = None) -> float:
 
 async def kill_operator_during_backoff(made: World, target: Target) -> float:
     """Kill a server, and the operator as soon as the status says when the next attempt is due."""
-    await injectors.kill_process(made, target)
-    await target.server.until(in_phase("Recreating"), within=10, what="phase Recreating")
+    # Watched from before: the phase lasts for the backoff only, however late it is looked for.
+    async with made.kube.watch(k.MCPSERVERS, made.namespace, name=target.name) as changes:
+        await injectors.kill_process(made, target)
+        async with asyncio.timeout(10):
+            await k.first(changes, in_phase("Recreating"))
     return await kill_operator(made)
 
 
