@@ -17,7 +17,7 @@ help: ## list the targets
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@echo "==> Python environment in $(VENV)" >&2
 	@test -x $(BIN)/pip || tests/cluster/make-venv $(PYTHON) $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@tests/cluster/persistently $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

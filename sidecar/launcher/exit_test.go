@@ -42,14 +42,14 @@ func TestExitsAreTruthful(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
+			watch := startWatch()
 			run := launch{command: test.command, env: []string{"PATH=/usr/bin:/bin:" + dir}}.start(t)
 			code, message := run.wait(), run.termination()
 			if code != test.code || message["exitCode"] != float64(test.code) || message["signal"] != test.signal ||
 				message["reason"] != test.reason || !strings.Contains(message["message"].(string), test.message) {
 				t.Errorf("exit code %d, message %v", code, message)
 			}
-			if took := time.Since(start); took > 2*time.Second && !raceEnabled {
+			if took := watch.took(); took > 2*time.Second && !raceEnabled {
 				t.Errorf("took %v", took) // nobody is connected: nobody is waited for
 			}
 		})
@@ -92,12 +92,12 @@ func TestRelayThatReadsNothingDoesNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	run := launch{command: sh("read go; seq 1 500000; exit 6")}.start(t)
 	relay := run.connect()
-	start := time.Now()
+	watch := startWatch()
 	relay.send("go\n")
 	if code := run.wait(); code != 6 {
 		t.Errorf("exit code %d", code)
 	}
-	if took := time.Since(start); took > 3*time.Second && !raceEnabled {
+	if took := watch.took(); took > 3*time.Second && !raceEnabled {
 		t.Errorf("took %v", took)
 	}
 }
@@ -107,11 +107,11 @@ func TestRestOfTheGroupEndsWithTheServer(t *testing.T) {
 	run := launch{command: sh("sleep 100 & setsid sleep 100 & sh -c 'setsid sleep 100 & exit 0'; read go; exit 2")}.start(t)
 	relay := run.connect()
 	relay.send("go\n")
-	start := time.Now()
+	watch := startWatch()
 	if event := relay.event("exit"); event["exitCode"] != 2.0 {
 		t.Errorf("exit %v", event)
 	}
-	if code, took := run.wait(), time.Since(start); code != 2 || took > 2*time.Second {
+	if code, took := run.wait(), watch.took(); code != 2 || took > 2*time.Second {
 		t.Errorf("exit code %d after %v", code, took)
 	}
 	run.nothingLeft()

@@ -54,11 +54,11 @@ func TestLongLinesCostTimeInProportion(t *testing.T) {
 	perMiB := func(lines, size string, mib float64) time.Duration {
 		run := launch{command: fake("lines", lines, size)}.start(t)
 		relay := run.connect()
-		start := time.Now()
+		watch := startWatch()
 		for range atoi(lines) {
 			relay.line()
 		}
-		return time.Duration(float64(time.Since(start)) / mib)
+		return time.Duration(float64(watch.took()) / mib)
 	}
 	short := perMiB("1024", "65536", 64)
 	long := perMiB("8", "8388608", 64)

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
+	go keepTicking()
 	os.Exit(m.Run())
 }
 

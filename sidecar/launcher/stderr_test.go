@@ -30,7 +30,7 @@ func TestLogThatNobodyReadsDoesNotStopTheServer(t *testing.T) {
 	relay := run.connect()
 	relay.send("ping\n")
 	relay.expect("ping\n")
-	start := time.Now()
+	watch := startWatch()
 	run.signal(15)
 	relay.event("terminating")
 	relay.drained()
@@ -38,7 +38,7 @@ func TestLogThatNobodyReadsDoesNotStopTheServer(t *testing.T) {
 	if event["exitCode"] != 0.0 || !strings.HasPrefix(event["stderrTail"].(string), "eee") {
 		t.Errorf("exit %v", event)
 	}
-	if code, took := run.wait(), time.Since(start); code != 0 || took > 3*time.Second {
+	if code, took := run.wait(), watch.took(); code != 0 || took > 3*time.Second {
 		t.Errorf("exit code %d after %v", code, took)
 	}
 }

@@ -76,14 +76,14 @@ func TestServerThatDoesNotReadCanBeStopped(t *testing.T) {
 	relay := run.connect()
 	relay.expect("one\n")
 	relay.send(strings.Repeat(strings.Repeat("x", 1000)+"\n", 1<<10))
-	start := time.Now()
+	watch := startWatch()
 	run.signal(15)
 	relay.event("terminating")
 	relay.drained()
 	if event := relay.event("exit"); event["signal"] != "SIGTERM" {
 		t.Errorf("exit %v", event)
 	}
-	if code, took := run.wait(), time.Since(start); code != 143 || took > 3*time.Second {
+	if code, took := run.wait(), watch.took(); code != 143 || took > 3*time.Second {
 		t.Errorf("exit code %d after %v", code, took)
 	}
 }

@@ -153,7 +153,11 @@ async def test_a_changed_secret_means_a_new_pod_with_the_new_value(servers: Serv
 
 async def test_a_server_that_speaks_no_json_ends_in_error_with_its_words(servers: Servers) -> None:
     server = await servers.apply(
-        "prose", (*manifests.BROKEN, "chatter"), session={"startupTimeoutSeconds": 2}, recovery=QUICK
+        # Long enough to have written something by then, on a busy node too.
+        "prose",
+        (*manifests.BROKEN, "chatter"),
+        session={"startupTimeoutSeconds": 6},
+        recovery=QUICK | {"maxRetries": 0},
     )
     item = await server.failed()
     error = status(item, "error")
@@ -213,7 +217,7 @@ def long_names() -> list[str]:
 async def test_every_legal_name_gets_children_of_its_own(servers: Servers) -> None:
     assert len(long_names()[1]) == 253
     made = await asyncio.gather(*(servers.apply(name) for name in long_names()))
-    await asyncio.gather(*(server.ready(within=60) for server in made))
+    await asyncio.gather(*(server.ready(within=120) for server in made))
     urls = {await server.url() for server in made}
     assert len(urls) == len(made)
     for server in made:
@@ -249,7 +253,7 @@ async def test_an_object_of_someone_else_is_left_alone_and_told(servers: Servers
     kept = await servers.kube.get(k.SERVICES, servers.namespace, service)
     assert kept["spec"]["ports"][0]["port"] == 1234
     await servers.kube.delete(k.SERVICES, servers.namespace, service)
-    await second.ready(within=60)
+    await second.ready(within=90)  # it is looked for every 30 s
 
 
 async def test_a_quota_that_forbids_the_pod_is_told(servers: Servers, fresh_namespace: str) -> None:
@@ -260,6 +264,10 @@ async def test_a_quota_that_forbids_the_pod_is_told(servers: Servers, fresh_name
         "spec": {"hard": {"pods": "0"}},
     }
     await servers.kube.apply(k.QUOTAS, fresh_namespace, quota)
+    # Admission counts by what the controller has written into the status.
+    await servers.kube.until(
+        k.QUOTAS, fresh_namespace, "none", lambda o: bool(status(o, "hard")), what="quota in force"
+    )
     mine = Servers(servers.kube, fresh_namespace)
     server = await mine.apply("no-room", recovery=QUICK)
     item = await server.until(has_error("QuotaExceeded"), what="reason QuotaExceeded")

@@ -82,7 +82,7 @@ async def test_a_test_of_a_server_whose_secret_is_missing_does_not_wait_for_it(n
 async def test_an_interrupted_test_removes_its_copy(
     kube: k.Kube, namespace: str, number: signal.Signals, code: ExitCode
 ) -> None:
-    async with kube.watch(k.MCPSERVERS, namespace, selector=trial.LABEL) as changes, asyncio.timeout(60):
+    async with kube.watch(k.MCPSERVERS, namespace, selector=trial.LABEL) as changes, asyncio.timeout(120):
         process = await start("test", "-f", "-", "-n", namespace)
         assert process.stdin
         process.stdin.write(tried((*manifests.BROKEN, "silent")).encode())
@@ -149,6 +149,7 @@ async def test_the_list_tells_who_is_ready_and_why_others_are_not(servers: Serve
 async def test_why_tells_what_happened_and_what_to_do(servers: Servers) -> None:
     server = await servers.apply("dies", (*manifests.BROKEN, "exits"), recovery={"maxRetries": 0})
     await server.failed()
+    await server.event("BackoffExhausted")
     done = await mcpsrv(servers.namespace, "why", "dies")
     assert done.code == ExitCode.FAILED
     assert done.out.startswith(f"{servers.namespace}/dies: not Ready, phase Error")
@@ -169,7 +170,8 @@ async def test_why_of_a_ready_server_ends_with_0(servers: Servers) -> None:
 
 async def test_logs_are_the_servers_or_the_relays_and_follow_to_the_next_pod(servers: Servers) -> None:
     namespace = servers.namespace
-    server = await servers.ready("talks", (*manifests.RAW, "--delay", "2.5"))
+    script = "for n in 1 2 3; do echo line $n >&2; done; exec " + " ".join(manifests.RAW)
+    server = await servers.ready("talks", ("sh", "-c", script))
     done = await mcpsrv(namespace, "logs", "talks")
     assert done.code == ExitCode.OK
     assert len(done.out.splitlines()) >= 3
@@ -181,7 +183,7 @@ async def test_logs_are_the_servers_or_the_relays_and_follow_to_the_next_pod(ser
     process = await start("logs", "talks", "-f", "-n", namespace)
     assert process.stdout
     assert process.stderr
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         for _ in range(3):
             await process.stdout.readline()
         assert (await mcpsrv(namespace, "restart", "talks")).code == ExitCode.OK
@@ -206,7 +208,7 @@ async def connected(namespace: str, *words: str) -> AsyncIterator[Json]:
     process = await start("connect", *words, "-n", namespace, "-o", "json")
     assert process.stdout
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             text = ""
             while not text.endswith("\n}\n"):
                 text += (await process.stdout.readline()).decode()

@@ -138,7 +138,7 @@ async def test_a_namespace_is_deleted_without_an_operator(kube: k.Kube, fresh_na
     await Servers(kube, fresh_namespace).ready("doomed")
     async with without_operator(kube):
         await kube.call("DELETE", f"/api/v1/namespaces/{fresh_namespace}")
-        await kube.until(k.NAMESPACES, "", fresh_namespace, lambda o: o is None, within=60, what="end of it")
+        await kube.until(k.NAMESPACES, "", fresh_namespace, lambda o: o is None, within=120, what="end of it")
 
 
 async def test_a_server_at_rest_is_not_written_to(kube: k.Kube, fresh_namespace: str) -> None:
@@ -148,6 +148,10 @@ async def test_a_server_at_rest_is_not_written_to(kube: k.Kube, fresh_namespace:
     await failing.failed()
     pod = (await failing.pod())["metadata"]["name"]
     await kube.until(k.PODS, fresh_namespace, pod, ended, what="end of the failed pod")
+    # What the operator makes of that end may still be written.
+    async with kube.watch(k.MCPSERVERS, fresh_namespace) as changes, asyncio.timeout(30):
+        while await k.change_within(changes, 2) is not None:
+            pass
     async with kube.watch(k.MCPSERVERS, fresh_namespace) as changes:
         for _ in servers.made:  # the watch opens with what stands there
             await anext(changes)

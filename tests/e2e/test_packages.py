@@ -1,6 +1,7 @@
 """Where npx and uvx get servers from: private registries, a cache that stays, slow first starts."""
 
 import json
+import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
@@ -45,11 +46,13 @@ async def registry(servers: Servers, tmp_path: Path) -> AsyncIterator[str]:
     """A private registry in the namespace; gives the certificate of its authority."""
     authority = make_authority(tmp_path)
     chain, key = ((tmp_path / f"packages.{end}").read_text() for end in ("crt", "key"))
-    secret = manifests.secret("packages", **{"tls.crt": chain, "tls.key": key, "password": PASSWORD})
+    # Of a Secret under an earlier one's name the node may still hold the content.
+    name = f"packages-{secrets.token_hex(3)}"
+    secret = manifests.secret(name, **{"tls.crt": chain, "tls.key": key, "password": PASSWORD})
     command = ["python3", "/servers/packages.py", "--port", "8443", "--folder", "/secret"]
     await servers.kube.apply(k.SECRETS, servers.namespace, secret)
     where = (servers.kube, servers.namespace, HOST)
-    async with serving(*where, command, listens=8443, port=443, secret_name="packages"):
+    async with serving(*where, command, listens=8443, port=443, secret_name=name):
         yield authority
 
 
@@ -145,7 +148,7 @@ async def test_a_slow_first_start_is_connecting_and_shows_what_it_writes_to_stde
     def told(item: k.Json | None) -> bool:
         return said in condition(item, "Ready").get("message", "")
 
-    item = await server.until(told, within=30, what="the words of a slow start")
+    item = await server.until(told, what="the words of a slow start")
     assert in_phase("Connecting")(item)
     assert condition(item, "Ready")["status"] == "False"
     assert status(item, "recovery", "consecutiveFailures") == 0

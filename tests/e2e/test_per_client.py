@@ -28,7 +28,7 @@ async def test_clients_have_processes_of_their_own_and_the_death_of_one_is_nobod
     pod = await server.pod()
     await asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], first)
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "count", "arguments": {}}}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (reply := await one.post(call)).status != 404:  # noqa: ASYNC110 - another process ends
             await asyncio.sleep(0.1)  # calls meanwhile are answered with the end of the process
     assert json.loads(reply.body)["error"]["data"]["reason"] == "session_not_found"
@@ -76,7 +76,7 @@ async def test_one_clients_hunger_ends_its_own_process_and_no_other(servers: Ser
             and "processMemoryLimit" in event["note"]
         )
 
-    async with servers.kube.watch(k.EVENTS, servers.namespace) as changes, asyncio.timeout(15):
+    async with servers.kube.watch(k.EVENTS, servers.namespace) as changes, asyncio.timeout(30):
         await k.first(changes, told)
 
 

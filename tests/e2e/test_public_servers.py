@@ -149,6 +149,7 @@ async def check(servers: Servers, case: Case) -> None:
         assert case.expected in json.dumps(answer["text"])
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("case", EXAMPLE_CASES, ids=lambda case: case.name)
 async def test_an_example_comes_up_and_its_tool_answers_from_inside_and_outside(
     servers: Servers, case: Case

@@ -34,13 +34,13 @@ async def test_a_killed_server_process_is_told_within_a_second_and_replaced_afte
     label = pod["metadata"]["labels"]["mcp-session.dev/server"]
     watch_cr = servers.kube.watch(k.MCPSERVERS, servers.namespace, name="killed")
     watch_pods = servers.kube.watch(k.PODS, servers.namespace, selector=f"mcp-session.dev/server={label}")
-    async with watch_cr as changes, watch_pods as pods:
-        killed = await asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], pid)
-        async with asyncio.timeout(20):
-            told = await k.first(changes, not_ready)
-            new = await k.first(
-                pods, lambda o: o is not None and o["metadata"]["uid"] != pod["metadata"]["uid"]
-            )
+    async with watch_cr as changes, watch_pods as pods, asyncio.timeout(40):
+        # Side by side: what comes is seen when it comes, however long the command takes to return.
+        killed, told, new = await asyncio.gather(
+            asyncio.to_thread(kill_process, servers.namespace, pod["metadata"]["name"], pid),
+            k.first(changes, not_ready),
+            k.first(pods, lambda o: o is not None and o["metadata"]["uid"] != pod["metadata"]["uid"]),
+        )
     assert wall_clock(told) - killed < 1.0
     assert status(told.object, "address") is None
     assert status(told.object, "phase") == "Recreating"
@@ -55,7 +55,7 @@ async def test_a_killed_server_process_is_told_within_a_second_and_replaced_afte
 
 
 async def test_open_calls_of_a_dying_process_are_answered_at_once_and_not_replayed(servers: Servers) -> None:
-    server = await servers.ready("dying")
+    server = await servers.ready("dying", recovery={"backoffSeconds": [6]})
     clients = [await server.client() for _ in range(3)]
     waiting = [asyncio.ensure_future(client.call("sleep", seconds=60)) for client in clients[:2]]
     await clients[2].call("echo", text="the others are on their way")
@@ -65,7 +65,7 @@ async def test_open_calls_of_a_dying_process_are_answered_at_once_and_not_replay
     for call in waiting:
         with pytest.raises(RpcError):
             await call
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5  # before the next process is begun
     await server.until(ready_since_epoch(2), what="Ready again")
     await server.endpoint()
     assert (await server.stats(clients[2]))["initializes"] == 1
@@ -97,6 +97,7 @@ async def test_a_killed_relay_leaves_process_and_sessions_alone(servers: Servers
     assert status(item, "session", "since") == since
     again = await server.pod()
     assert container_status(again, "server")["state"] == container_status(pod, "server")["state"]
+    await server.endpoint()
     assert await server.stats(client) == before
     assert before["initializes"] == 1
     assert client.session
@@ -125,7 +126,7 @@ async def test_a_relay_that_hangs_is_told_within_seconds_and_restarted_without_t
         node.kill_container(container_status(pod, "relay")["containerID"], "SIGSTOP")
         async with asyncio.timeout(20):
             told = await k.first(changes, not_ready)
-    assert told.at - started < 3  # 0.7 s of silence, on a node that is busy
+    assert told.at - started < 5  # 0.7 s of silence, on a node that is busy; its own probe takes 15 s
     assert status(told.object, "phase") == "Reconnecting"
     item = await server.ready(within=60)
     assert status(item, "recovery", "restarts") == 0
@@ -193,15 +194,7 @@ async def test_an_eviction_lets_the_running_call_end_closes_idle_streams_and_is_
 async def test_each_transition_is_one_event(servers: Servers) -> None:
     server = await servers.apply("eventful", (*manifests.BROKEN, "exits"), recovery=QUICK)
     uid = (await server.failed())["metadata"]["uid"]
-
-    def last(event: k.Json | None) -> bool:
-        return event is not None and (event["regarding"].get("uid"), event["reason"]) == (
-            uid,
-            "BackoffExhausted",
-        )
-
-    async with servers.kube.watch(k.EVENTS, servers.namespace) as changes, asyncio.timeout(10):
-        await k.first(changes, last)
+    await server.event("BackoffExhausted")
     events = await servers.kube.list(k.EVENTS, servers.namespace)  # by name, not by time
     told = [(event["type"], event["reason"]) for event in events if event["regarding"].get("uid") == uid]
     assert ("Normal", "Created") in told
@@ -224,7 +217,7 @@ async def test_a_server_that_exits_at_once_ends_in_error_after_two_four_and_eigh
 ) -> None:
     started = time.monotonic()
     server = await servers.apply("hopeless", (*manifests.BROKEN, "exits", "--code", "7"))
-    item = await server.failed(within=60)
+    item = await server.failed(within=120)
     assert time.monotonic() - started > 14
     assert condition(item, "Stalled")["status"] == "True"
     assert condition(item, "Stalled")["reason"] == "BackoffExhausted"

@@ -68,7 +68,7 @@ async def test_a_changed_reference_gives_one_new_pod_lets_open_calls_end_and_is_
     call = await open_call(client, 3)
     async with servers.kube.watch(k.MCPSERVERS, servers.namespace, name=server.name) as changes:
         await put(servers, kind, name, "second")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             told = await k.first(changes, lambda o: bool(condition(o, "Reconciling")))
             gone = await k.first(changes, not_ready) if not not_ready(told.object) else told
     assert condition(told.object, "Reconciling")["reason"] == "ConfigurationChanged"
@@ -88,7 +88,7 @@ async def value_if_served(server: Server) -> str | None:
     """What a client that comes now is told; None where the pod is being replaced just then."""
     try:
         return await value_of(await server.client())
-    except (RpcError, HttpError, OSError):
+    except (RpcError, HttpError, OSError, EOFError):
         return None
 
 
@@ -101,11 +101,12 @@ async def test_changes_that_follow_each_other_are_taken_up_together(servers: Ser
         await asyncio.sleep(0.3)
     took = time.monotonic() - began
     wanted = hashlib.sha256(b"8").hexdigest()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         item = await server.until(ready_since_epoch(2), what="Ready with a new pod")
-        while await value_if_served(server) != wanted:
-            # This pod was made too early, or is being replaced by now: another one is on its way.
-            following = status(item, "session", "epoch") + 1
+        while (value := await value_if_served(server)) != wanted:
+            # A pod that tells another value was made too early, and the next one is on its way. One that
+            # tells nothing is being replaced, or cannot be reached for a moment.
+            following = status(item, "session", "epoch") + (value is not None)
             item = await server.until(ready_since_epoch(following), what="Ready with the next pod")
     # One pod for what had come when the first was calm, one for the rest; more only if the changes took long.
     assert status(await server.get(), "session", "epoch") <= 3 + took // CALM_SECONDS
@@ -193,7 +194,7 @@ async def test_a_second_writer_causes_no_writes_of_the_status(servers: Servers) 
                 await servers.kube.merge(k.MCPSERVERS, servers.namespace, server.name, note)
 
         writer = asyncio.ensure_future(write())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for seen in changes:
                 found = (seen.object or {}).get("status")
                 if not statuses or statuses[-1] != found:
@@ -231,7 +232,7 @@ async def test_an_evicted_pod_is_removed_and_replaced_inside_the_budget(servers:
         assert status(item, "recovery", "consecutiveFailures") == n + 1
         assert status(item, "error", "reason") == "Evicted"
         assert "low on disk" in status(item, "error", "message")
-        await asyncio.wait_for(end, 30)
+        await asyncio.wait_for(end, 60)
     assert len(await server.children(k.PODS)) == 1
 
 

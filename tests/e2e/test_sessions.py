@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import statistics
 import time
 
 import pytest
@@ -22,9 +23,13 @@ async def test_fifty_callers_of_a_tool_that_hangs_hear_so_after_thirty_seconds_a
     calls = [
         asyncio.ensure_future(client.call("sleep", seconds=3600)) for client in clients for _ in range(5)
     ]
+    took: list[float] = []
     while time.monotonic() - began < 28:
-        assert await asyncio.wait_for(other.call("echo", text="not held up"), 2) == "not held up"
+        asked = time.monotonic()
+        assert await asyncio.wait_for(other.call("echo", text="not held up"), 10) == "not held up"
+        took.append(time.monotonic() - asked)
         await asyncio.sleep(0.2)  # the others on this node want to work, too
+    assert statistics.median(took) < 0.5, took  # the node may stand still for a moment, not each time
     for call in calls:
         with pytest.raises(
             RpcError, match=r"^-32001: MCP tool 'sleep' on server 'hanging' timed out after 30 seconds$"

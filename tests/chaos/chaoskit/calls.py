@@ -6,12 +6,16 @@ the client was told about it is true.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from chaoskit.truth import Span
+
 MAX_DETAIL = 120
+# The relay gives up after 30 s; what has no answer then will get none.
+LIMIT_SECONDS = 36.0
 
 
 class Outcome(StrEnum):
@@ -80,8 +84,12 @@ class Judgement:
         self.complaints.append(f"{call.server} {call.token} ({call.outcome}, {took}): {text} {call.detail}")
 
 
-def judge(calls: Iterable[Call], journal: Iterable[str]) -> Judgement:
-    """Hold the calls against the journal of all executions."""
+def judge(calls: Iterable[Call], journal: Iterable[str], hung: Sequence[Span] = ()) -> Judgement:
+    """Hold the calls against the journal of all executions.
+
+    `hung`: when a server's relay was stopped on purpose. Nobody could answer then: a call may wait so much
+    longer.
+    """
     executed = Counter(journal)
     found = Judgement()
     known = set()
@@ -93,7 +101,7 @@ def judge(calls: Iterable[Call], journal: Iterable[str]) -> Judgement:
             found.failed.append(call)
             found.errors[f"{call.server}: {call.outcome}: {call.detail[:MAX_DETAIL]}"] += 1
         found.longest = max(found.longest, call.ended - call.sent)
-        if call.outcome is Outcome.LOST:
+        if call.outcome is Outcome.LOST or _waited(call, hung) > LIMIT_SECONDS:
             found.lost += 1
             found.say(call, "no answer within the limit.")
         elif complaint := _wrong(call, executed[call.token]):
@@ -103,6 +111,16 @@ def judge(calls: Iterable[Call], journal: Iterable[str]) -> Judgement:
         found.wrong += 1
         found.complaints.append(f"{token}: executed, but nobody called")
     return found
+
+
+def _waited(call: Call, hung: Sequence[Span]) -> float:
+    """Seconds that a call waited for somebody who could have answered."""
+    shared = (
+        min(span.end, call.ended) - max(span.start, call.sent)
+        for span in hung
+        if span.server in ("", call.server)
+    )
+    return call.ended - call.sent - sum(max(0.0, seconds) for seconds in shared)
 
 
 def _wrong(call: Call, times: int) -> str:

@@ -3,17 +3,18 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import httpx
 
 from chaoskit import facts, injectors, load, report, truth, upheavals, world
 from chaoskit.calls import judge
-from chaoskit.kinds import Kind, Scope
+from chaoskit.kinds import HUNG, Kind, Scope
 from chaoskit.report import Findings, Recovery
 from chaoskit.sampler import Sampler
 from chaoskit.schedule import Fault, Round
+from chaoskit.truth import Span
 from chaoskit.world import Target, World
 from clusterkit import kube as k
 from clusterkit.servers import SERVER_LABEL, container_status
@@ -124,6 +125,19 @@ async def memory(made: World, when: str) -> dict[str, float]:
     return figures
 
 
+def hung(recoveries: Iterable[Recovery]) -> list[Span]:
+    """When a relay was stopped on purpose: until its successor answered."""
+    return [
+        Span(
+            row.began,
+            row.over + SETTLE_SECONDS + (row.bound if row.seconds is None else row.seconds),
+            row.server,
+        )
+        for row in recoveries
+        if row.kind == HUNG
+    ]
+
+
 async def conclude(campaign: Campaign, started: float) -> Findings:
     """Judge calls and samples, once nothing is under way any more."""
     found, made, sampler = campaign.found, campaign.world, campaign.sampler
@@ -133,10 +147,15 @@ async def conclude(campaign: Campaign, started: float) -> Findings:
         if target.journal.exists()
         for token in target.journal.read_text().splitlines()
     ]
-    found.judgement = judge(campaign.ledger.calls, journal)
+    found.judgement = judge(campaign.ledger.calls, journal, hung(found.recoveries))
     found.sessions_lost = campaign.ledger.sessions_lost
     excused = [*made.blind, *made.dark]
-    told = [lie for name, samples in sampler.samples.items() for lie in truth.lies(name, samples, excused)]
+    told = [
+        lie
+        for name, samples in sampler.samples.items()
+        for lie in truth.lies(name, samples, excused, sampler.stalls)
+    ]
+    found.stalled = sum(stall.end - stall.start for stall in sampler.stalls)
     found.lies = report.attribute(told, found.recoveries)
     for name, samples in sampler.samples.items():
         found.excused[name] = truth.excused_seconds(name, samples, excused)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from chaoskit import load
 from chaoskit.calls import Outcome
+from chaoskit.kinds import HUNG
 from chaoskit.truth import Span
 from chaoskit.world import Json, Target, World, child_of, pid_of, secret_of
 from clusterkit import kube as k
@@ -206,7 +207,7 @@ SERVER_FAULTS: dict[str, Injector] = {
     "pod evicted": evict_pod,
     "pod evicted for its disk": fill_disk,
     "relay killed": kill_relay,
-    "relay hung": hang_relay,
+    HUNG: hang_relay,
     "launcher connection cut": cut_connection,
     "network of the pod cut": cut_network,
     "image removed": remove_image,

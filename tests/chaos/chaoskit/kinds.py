@@ -56,11 +56,12 @@ CROWD_SECONDS = 5.0
 HUNG_SECONDS = 5 * 3 + 3 + 15 + 3
 # The kubelet looks at a pod whose image failed every 10 to 20 s.
 IMAGE_SECONDS = 20.0
-# The kubelet measures volumes once a minute and evicts every 10 s; 102.5 s in all were seen.
-DISK_SECONDS = 108.0
+# The kubelet measures a volume every one to two minutes, and looks for what is full every 10 s.
+DISK_SECONDS = 135.0
 # After an outage of the API server operator, kubelet and scheduler ask again after growing delays.
 OUTAGE_SECONDS = 15.0
 
+HUNG = "relay hung"
 _S, _C = Scope.SERVER, Scope.CLUSTER
 _NEW, _FREE, _RELAY = Effect.RECREATED, Effect.REPLACED, Effect.RELAY_RESTARTED
 
@@ -73,7 +74,7 @@ KINDS = (
     Kind("pod evicted", _S, _FREE, CROWD_SECONDS),
     Kind("pod evicted for its disk", _S, _NEW, DISK_SECONDS, weight=1, short=False),
     Kind("relay killed", _S, _RELAY, weight=6),
-    Kind("relay hung", _S, _RELAY, HUNG_SECONDS, weight=2),
+    Kind(HUNG, _S, _RELAY, HUNG_SECONDS, weight=2),
     Kind("launcher connection cut", _S, Effect.RECONNECTED, weight=8),
     Kind("network of the pod cut", _S, Effect.UNTOUCHED),
     Kind("image removed", _S, _NEW, IMAGE_SECONDS, weight=2),

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from chaoskit.calls import Call, Outcome, outcome_of_error
+from chaoskit.calls import LIMIT_SECONDS, Call, Outcome, outcome_of_error
 from chaoskit.world import Target
 from clusterkit.leanmcp import Http, HttpError, McpClient, RpcError, Stream
 
-# The relay gives up after 30 s; what has no answer then will get none.
-LIMIT_SECONDS = 36.0
+# As long as a relay that is stopped on purpose may keep the calls of before; what is judged is shorter.
+PATIENCE_SECONDS = LIMIT_SECONDS + 60.0
 CONNECT_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 # After a failure a client waits as a sensible one would.
@@ -55,7 +55,7 @@ class NotConnectedError(ConnectionError):
 
 def client_of(target: Target) -> McpClient:
     """A client without a session yet."""
-    client = McpClient(target.endpoint, target.token, limit=LIMIT_SECONDS)
+    client = McpClient(target.endpoint, target.token, limit=PATIENCE_SECONDS)
     client.http = ImpatientHttp(target.endpoint)
     return client
 

@@ -47,6 +47,8 @@ class Findings:
     memory: dict[str, float] = field(default_factory=dict)
     sessions_lost: int = 0
     slowness: float = 1.0
+    stalled: float = 0.0
+    """Seconds in which the suite itself was not run, and saw nothing."""
     seconds: float = 0.0
 
     @property
@@ -139,6 +141,7 @@ def text(found: Findings) -> str:
         *table(found),
         f"calls: {outcomes}; longest {found.judgement.longest:.1f} s; sessions lost {found.sessions_lost}",
         f"status wrong in times when nobody could know better: {excused or 'none'}",
+        *([f"this machine did not run the suite for {found.stalled:.1f} s"] if found.stalled else []),
         f"memory: {memory}",
         *(f"BROKEN: {sentence}" for sentence in said[:SHOWN]),
         *([f"and {len(said) - SHOWN} more, see the JSON report"] if len(said) > SHOWN else []),
@@ -160,6 +163,7 @@ def document(found: Findings) -> dict[str, Any]:
         "summary": summary(found),
         "seconds": found.seconds,
         "slowness": found.slowness,
+        "stalled": found.stalled,
         "failures": failures(found),
         "outcomes": dict(found.judgement.outcomes),
         "errors": dict(found.judgement.errors.most_common(100)),

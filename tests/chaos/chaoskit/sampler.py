@@ -13,7 +13,7 @@ import httpx
 from chaoskit import load
 from chaoskit.calls import Outcome
 from chaoskit.facts import LIMIT_OF_CORPSES, of_status
-from chaoskit.truth import INTERVAL, Sample
+from chaoskit.truth import INTERVAL, Sample, Span
 from chaoskit.world import Target, World, epoch_of
 from clusterkit import kube as k
 from clusterkit.leanmcp import McpClient
@@ -22,6 +22,8 @@ from clusterkit.servers import SERVER_LABEL
 Json = dict[str, Any]
 ANSWER_SECONDS = 1.0
 READ_SECONDS = 0.8
+# By so much more than an interval a look may be late; beyond that the suite itself was not run.
+STALL_SECONDS = 0.3
 # A server that answers nothing gets no more probes than this at a time; further ones would wait as well.
 MOST_OPEN = 15
 
@@ -50,16 +52,21 @@ class Sampler:
     looks: set[asyncio.Task[None]] = field(default_factory=set)
     errors: list[BaseException] = field(default_factory=list)
     """Of the suite itself."""
+    stalls: list[Span] = field(default_factory=list)
+    """When the suite itself was not run, from the last look before."""
 
     async def run(self) -> None:
         """Sample for ever."""
         due = time.monotonic()
         while True:
-            look = asyncio.create_task(self._look(time.monotonic()))
+            began = time.monotonic()
+            look = asyncio.create_task(self._look(began))
             self.looks.add(look)
             look.add_done_callback(self._ended)
-            due = max(due + INTERVAL, time.monotonic())
+            due = max(due + INTERVAL, began)
             await asyncio.sleep(due - time.monotonic())
+            if (now := time.monotonic()) > due + STALL_SECONDS:
+                self.stalls.append(Span(began, now))
 
     async def finish(self) -> None:
         """Wait for the looks and probes that are under way."""

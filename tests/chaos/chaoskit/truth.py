@@ -24,6 +24,9 @@ Some time is judged apart, because nobody could know better:
   nevertheless. Whatever the status says, it ends with the cut.
 
 Lies of blind and dark times are added up, but do not enter the longest lie.
+
+The suite shares its machine with the cluster. While the suite itself was not run it saw nothing: a sample
+whose call was under way then shows neither, whatever became of it.
 """
 
 import itertools
@@ -103,13 +106,19 @@ def known(samples: Sequence[Sample]) -> list[Sample]:
     return found
 
 
-def lies(server: str, samples: Sequence[Sample], excused: Iterable[Span]) -> list[Told]:
-    """The lies outside the excused time. One that begins there counts from where the excuse ends."""
+def lies(
+    server: str, samples: Sequence[Sample], excused: Iterable[Span], stalls: Sequence[Span] = ()
+) -> list[Told]:
+    """The lies outside the excused time. One that begins there counts from where the excuse ends.
+
+    `stalls`: when the suite itself was not run.
+    """
     spans = list(excused)
     told: list[Told] = []
     begun: tuple[Lie, Sample] | None = None
     for sample in known(samples):
-        shown = None if _covered(spans, sample, server) else lie_of(sample)
+        hidden = _covered(spans, sample, server) or _under_way(stalls, sample)
+        shown = None if hidden else lie_of(sample)
         if begun is not None and shown is not begun[0]:
             told.append(_lasting(server, *begun, sample.at))
             begun = None
@@ -129,6 +138,11 @@ def excused_seconds(server: str, samples: Sequence[Sample], excused: Iterable[Sp
 
 def _covered(spans: Sequence[Span], sample: Sample, server: str) -> bool:
     return any(span.covers(sample.at, server) for span in spans)
+
+
+def _under_way(stalls: Sequence[Span], sample: Sample) -> bool:
+    """Whether the call of this sample was not over when a stall began, and sent before that ended."""
+    return any(stall.start <= max(sample.at, sample.answered) and sample.at <= stall.end for stall in stalls)
 
 
 def _lasting(server: str, lie: Lie, first: Sample, end: float) -> Told:

@@ -25,6 +25,8 @@ from mcp_relay_api import paths
 
 OPERATOR_SECONDS = 60.0
 READY_SECONDS = 60.0
+# During an outage the kubelet asks ever more seldom for its pods, in the end after up to a minute.
+KUBELET_SECONDS = 120.0
 BEACON = "beacon"
 
 
@@ -50,8 +52,11 @@ async def kill_operator(made: World, _target: Target | None = None) -> float:
 
 async def kill_operator_during_backoff(made: World, target: Target) -> float:
     """Kill a server, and the operator as soon as the status says when the next attempt is due."""
-    await injectors.kill_process(made, target)
-    await target.server.until(in_phase("Recreating"), within=10, what="phase Recreating")
+    # Watched from before: the phase lasts for the backoff only, however late it is looked for.
+    async with made.kube.watch(k.MCPSERVERS, made.namespace, name=target.name) as changes:
+        await injectors.kill_process(made, target)
+        async with asyncio.timeout(10):
+            await k.first(changes, in_phase("Recreating"))
     return await kill_operator(made)
 
 
@@ -143,7 +148,9 @@ async def _followed(made: World, but: str) -> None:
     await reachable(Endpoint(network.API_SERVICE_IP, 443, ""), READY_SECONDS)  # as pods see it
     pod = manifests.pod(BEACON, ["sleep", "60"])
     await made.kube.apply(k.PODS, made.namespace, pod)
-    await made.kube.until(k.PODS, made.namespace, BEACON, _runs, within=READY_SECONDS, what="start of a pod")
+    await made.kube.until(
+        k.PODS, made.namespace, BEACON, _runs, within=KUBELET_SECONDS, what="start of a pod"
+    )
     await made.kube.delete(k.PODS, made.namespace, BEACON, grace=0)
     server = next(name for name in made.targets if name != but)
     service = {

@@ -84,14 +84,18 @@ def _bootstrap(where: Layout) -> Path:
         return rootfs
     suite, mirror = choose_mirror(_index_targets())
     unfinished = where.base / "unfinished"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    with say.step(f"bootstrapping Debian {suite} (once, about a minute)"):
+
+    def bootstrap() -> None:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
         include = f"--include={','.join(PACKAGES)}"
         shell.run(
             ["debootstrap", "--variant=minbase", include, suite, unfinished, mirror],
             log=where.logs / "debootstrap.log",
         )
+
+    with say.step(f"bootstrapping Debian {suite} (once, about a minute)"):
+        shell.persistently(bootstrap)
         _slim(unfinished)
     unfinished.replace(rootfs)
     return rootfs
@@ -101,7 +105,7 @@ def _index_targets() -> str:
     targets = shell.run(["apt-get", "indextargets", "--format", TARGETS])
     if not targets.strip():
         with say.step("apt-get update"):
-            shell.run(["apt-get", "update", "-qq"])
+            shell.persistently(lambda: shell.run(["apt-get", "update", "-qq"]))
         targets = shell.run(["apt-get", "indextargets", "--format", TARGETS])
     return targets
 

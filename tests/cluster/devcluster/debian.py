@@ -51,10 +51,14 @@ def ensure() -> None:
             "Install them, or start a Docker engine: then kind is used instead."
         )
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    with say.step("apt-get update"):
+
+    def install() -> None:
+        # Both each time: an update that failed in part ends as if all were well.
         shell.run(["apt-get", "update", "-qq"], env=quiet)
-    with say.step(f"installing {' '.join(packages)}"):
         shell.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], env=quiet)
+
+    with say.step(f"installing {' '.join(packages)}"):
+        shell.persistently(install)
 
 
 def become_root() -> None:

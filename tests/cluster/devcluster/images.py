@@ -111,7 +111,9 @@ def _build(engine: Engine, where: Layout, image: Image, arguments: Mapping[str, 
     if not engine.fingerprint(reference):
         with say.step(f"building image {image.name}"):
             dockerfile = REPOSITORY / image.dockerfile
-            engine.build(dockerfile, reference, arguments, where.logs / f"image-{image.name}.log")
+            log = where.logs / f"image-{image.name}.log"
+            # Builds install packages; the layers that came about are kept.
+            shell.persistently(lambda: engine.build(dockerfile, reference, arguments, log))
     engine.tag(reference, image.alias)
     _forget_older(engine, image, reference)
     say.line(f"    {reference}  {engine.size(reference)}")

@@ -1,5 +1,6 @@
 """Addresses of the local node, and what it changes in the host's network."""
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -107,7 +108,9 @@ def tear_down_policies() -> None:
             shell.run([restore], text_in=kept)
     for name in shell.run(["ipset", "list", "-n"]).split():
         if name.startswith(("KUBE-", "kube-router-", "inet6:KUBE-", "inet6:kube-router-")):
-            shell.run(["ipset", "destroy", name])
+            # The kernel lets go of a set a moment after the last rule that names it is gone.
+            destroyed = functools.partial(shell.succeeds, ["ipset", "destroy", name])
+            shell.wait_until(f"address set {name} can be removed", destroyed, 10)
 
 
 def check_free(routes: str) -> None:

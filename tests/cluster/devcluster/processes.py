@@ -102,7 +102,7 @@ class Supervisor:
 
     def _await_exec(self, name: str, child: subprocess.Popen[bytes], program: str) -> Record:
         """The record of a new child, once the kernel shows its arguments: for a moment they are empty."""
-        for _ in range(1000):
+        for _ in range(10_000):
             record = observe(child.pid)
             if record and record.program == program:
                 return record

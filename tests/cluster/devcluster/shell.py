@@ -9,9 +9,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from devcluster import say
+
+Made = TypeVar("Made")
+RETRY_PAUSES = (2.0, 10.0)
+"""Seconds before what downloads is tried again."""
 
 
 def run(
@@ -51,6 +55,21 @@ def run(
         where = f"\n(all of it: {log})" if log else ""
         raise say.ClusterError(f"`{' '.join(words[:8])}` failed ({done.returncode}):\n{tail}{where}")
     return done.stdout
+
+
+def persistently(work: Callable[[], Made]) -> Made:
+    """What `work` gives, which downloads: a registry or a connection that fails once is asked again.
+
+    Raises:
+        ClusterError: it failed every time; the last one's.
+    """
+    for pause in RETRY_PAUSES:
+        try:
+            return work()
+        except say.ClusterError as error:
+            say.line(f"\n    this is tried again in {pause:g} s: {error}")
+            time.sleep(pause)
+    return work()
 
 
 def succeeds(argv: Sequence[str | Path]) -> bool:

@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 INSTALL_SECONDS = 600.0
+RETRY_PAUSES = (2.0, 10.0)
+"""Seconds before an installer is run again: a registry or a connection may fail once."""
 
 
 class InstallError(Exception):
@@ -49,9 +52,21 @@ def install(command: Sequence[str], directory: Path, path: str | None = None) ->
     """Run an installer in `directory`; `path` goes before PATH.
 
     Raises:
-        InstallError: it failed.
+        InstallError: it failed every time.
 
     """
+    for pause in RETRY_PAUSES:
+        try:
+            _install(command, directory, path)
+        except InstallError as error:
+            sys.stderr.write(f"    this is tried again in {pause:g} s: {error}\n")
+            time.sleep(pause)
+        else:
+            return
+    _install(command, directory, path)
+
+
+def _install(command: Sequence[str], directory: Path, path: str | None) -> None:
     places = [*([path] if path else []), os.environ.get("PATH", "")]
     done = subprocess.run(
         command,

@@ -42,17 +42,25 @@ class Local:
         """How many tools the server has."""
         return len(stateless.TOOLS if MODERN in self.command else fixtures.TOOLS)
 
-    def servers(self) -> set[tuple[int, float]]:
-        """Process id and start time of every server process behind it."""
+    def servers(self) -> set[psutil.Process]:
+        """Every server process behind it; equal by id and start, whatever the clock is set to."""
         children = psutil.Process(self.pid).children(recursive=True)
-        return {(child.pid, child.create_time()) for child in children if child.cmdline() == [*self.command]}
+        return {child for child in children if _words(child) == [*self.command]}
 
-    def started_servers(self) -> set[tuple[int, float]]:
+    def started_servers(self) -> set[psutil.Process]:
         """The same, as soon as there is one; empty when there is none in time."""
         end = time.monotonic() + START_SECONDS
         while not (found := self.servers()) and time.monotonic() < end:
             time.sleep(STEP_SECONDS)
         return found
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """The command line; none of a process that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 @contextlib.contextmanager

@@ -72,8 +72,8 @@ class StatelessServer(Peer):
     def _listen(self, number: Any, params: Json) -> None:
         _check(params)
         asked = params.get("notifications") or {}
-        self._tell(number, "notifications/subscriptions/acknowledged", {"notifications": asked})
-        with self._guard:
+        with self._guard:  # a change that follows the acknowledgement finds the subscription
+            self._tell(number, "notifications/subscriptions/acknowledged", {"notifications": asked})
             self._subscriptions[number] = asked
 
     def _tell(self, number: Any, method: str, params: Json) -> None:

@@ -18,6 +18,9 @@ from mcp_operator.core.oci.image import EntryPoint
 from registrykit import server
 from registrykit.images import Shelf
 
+# The first time the registry is fetched.
+pytestmark = pytest.mark.timeout(600)
+
 SERVER = EntryPoint(("python", "-m", "server"), ("--fast",))
 CONFIG = {"Entrypoint": ["python", "-m", "server"], "Cmd": ["--fast"], "User": "1000"}
 # "let me in", as `htpasswd -B` writes it

@@ -37,9 +37,9 @@ async def make_pod(tmp_path: Path) -> AsyncIterator[MakePod]:
 
 @pytest.fixture
 async def pod(make_pod: MakePod) -> Pod:
-    """A pod whose server answers, connected."""
+    """A pod whose server answers, connected, its tools known."""
     made = await make_pod()
-    await made.until("Connected")
+    await made.settled()
     return made
 
 

@@ -149,6 +149,7 @@ async def test_what_becomes_of_a_call_while_its_client_is_away_is_told_when_it_c
     caller = Caller(pod, {"roots": {}})
     arguments = {"method": ROOTS, "params": {}, "id": 1, "answer_anyway": True}
     wish = (await caller.request("tools/call", name="ask_and_go", arguments=arguments))["result"]
+    (await pod.holding())()
     await pod.in_flight(0)
     (key,) = wish["inputRequests"]
     again = {"requestState": wish["requestState"], "inputResponses": {key: {}}}

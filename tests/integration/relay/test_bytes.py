@@ -83,17 +83,18 @@ async def test_only_the_call_whose_answer_is_too_large_fails(make_pod: Any, tool
 
 @pytest.mark.parametrize("tool", ["big", "tail"])
 async def test_the_right_call_of_several_fails_when_its_answer_is_too_large(make_pod: Any, tool: str) -> None:
-    pod = await make_pod(max_message_bytes=100_000, call_timeout=5.0)
+    pod = await make_pod(max_message_bytes=100_000)
     client, other = await pod.connected(), await pod.connected()
-    sleeping = asyncio.create_task(other.call("sleep", 1, seconds=1))
-    await pod.in_flight(1)
+    held = asyncio.create_task(other.call("hold", 1))
+    release = await pod.holding()
     answer = await client.call(tool, n=300_000)
     assert answer["error"]["data"]["reason"] == "message_too_large"
-    assert (await sleeping)["result"]["content"][0]["text"] == "slept"
+    release()
+    assert (await held)["result"]["content"][0]["text"] == "held"
 
 
 async def test_a_line_without_end_costs_no_memory_and_only_itself(make_pod: Any) -> None:
-    pod = await make_pod(max_message_bytes=100_000, call_timeout=0.5)
+    pod = await make_pod(max_message_bytes=100_000, call_timeout=1.0)
     client = await pod.connected()
     lost = await client.call("raw", data=written("x"), times=300_000)
     assert "timed out" in lost["error"]["message"]

@@ -283,10 +283,12 @@ async def test_a_silent_call_becomes_a_stream_with_comments(
     monkeypatch.setattr("mcp_sidecar.web.streams.KEEP_ALIVE_SECONDS", 0.1)
     pod = await make_pod()
     client = await pod.connected()
-    reply = await client.post(body("tools/call", 1, name="sleep", arguments={"seconds": 0.6}))
-    assert reply.headers["content-type"] == "text/event-stream"
-    assert reply.headers["x-accel-buffering"] == "no"
-    assert reply.text.count(": keep-alive") >= 3
+    async with client.stream("POST", body("tools/call", 1, name="hold", arguments={})) as stream:
+        assert stream.response.headers["content-type"] == "text/event-stream"
+        assert stream.response.headers["x-accel-buffering"] == "no"
+        await stream.commented(3)
+        (await pod.holding())()
+        assert (await stream.next())["result"]
     plain = await client.post(
         body("tools/call", 1, name="sleep", arguments={"seconds": 0.3}), accept="application/json"
     )

@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from mcp_relay_api.status import RelayStatus
-from mcp_sidecar.session import progress
+from mcp_sidecar.session import progress, upstream
 from relaykit.client import body
 from relaykit.pod import ADMIN, SCRIPTED, Pod, kill_process
+from relaykit.waiting import eventually, stopwatch
 
 
 async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
@@ -22,15 +24,18 @@ async def test_a_status_tells_process_session_and_tools(pod: Pod) -> None:
     assert status.session.protocol_version == "2025-11-25"
     assert status.session.server_info["name"] == "scripted"
     assert (status.session.adopted, status.handshakes, status.error, status.exit) == (False, 1, None, None)
-    assert status.tool_count == len(status.tools) == 21
+    assert status.tool_count == len(status.tools) == 22
     assert status.tools_digest is not None
     assert abs(status.process.start_time - time.time()) < 30
 
 
-async def test_session_and_tools_appear_in_one_revision(make_pod: Any) -> None:
+async def test_session_and_tools_appear_in_one_revision(
+    make_pod: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream, "HOLD_SECONDS", 5.0)  # a server on a busy machine may be slow to list them
     pod = await make_pod()
     status = await pod.until("Connected")
-    assert status.tool_count == 21
+    assert status.tool_count == 22
 
 
 async def test_a_status_is_awaited_and_comes_at_once_when_it_is_new(pod: Pod) -> None:
@@ -51,12 +56,19 @@ async def test_a_status_that_is_awaited_gives_signs_of_life_before_it_comes(pod:
     status = await pod.status()
     path = f"/status?after={status.revision}&instance={status.instance}"
     quiet = await pod.admin("GET", f"{path}&wait=0.5&beat=0.1", **ADMIN)
-    assert quiet.content[:3] == b"\n\n\n"
     assert quiet.headers["content-type"] == "application/json"
     assert RelayStatus.model_validate_json(quiet.content) == status
-    waiting = asyncio.create_task(pod.admin("GET", f"{path}&wait=5&beat=0.1", **ADMIN))
-    kill_process(status)
-    assert (await waiting).json()["revision"] > status.revision
+    seen = b""
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=20) as http,
+        http.stream("GET", f"{pod.admin_url}{path}&wait=20&beat=0.1", headers=ADMIN) as waiting,
+    ):
+        async for part in waiting.aiter_bytes():
+            if seen.count(b"\n") < 3 <= (seen + part).count(b"\n"):
+                kill_process(status)
+            seen += part
+    assert seen[:3] == b"\n\n\n"
+    assert json.loads(seen)["revision"] > status.revision
     assert (await pod.admin("GET", f"{path}&wait=1&beat=x", **ADMIN)).status_code == 400
 
 
@@ -94,13 +106,14 @@ async def test_the_death_of_the_process_answers_all_open_calls_at_once(pod: Pod)
     status = await pod.status()
     calls = [asyncio.create_task(client.call("sleep", 1, seconds=20)) for client in clients]
     await pod.in_flight(3)
-    started = time.monotonic()
-    kill_process(status)
-    for answer in await asyncio.gather(*calls):
+    async with stopwatch() as passed:
+        kill_process(status)
+        answers = await asyncio.gather(*calls)
+        assert passed() < 0.5
+    for answer in answers:
         assert answer["error"]["code"] == -32000
         assert answer["error"]["data"]["outcome"] == "unknown"
         assert "SIGKILL" in answer["error"]["message"]
-    assert time.monotonic() - started < 0.5
     after = await pod.until("Exited", 1)
     assert after.exit is not None
     assert (after.exit.exit_code, after.exit.signal, after.exit.reason) == (137, "SIGKILL", "Signaled")
@@ -205,10 +218,17 @@ async def test_a_hundred_clients_at_the_moment_of_the_start_all_get_in(make_pod:
 async def test_a_dropped_connection_is_made_again_to_the_same_session(pod: Pod) -> None:
     client = await pod.connected()
     before = await pod.status()
-    call = asyncio.create_task(client.call("sleep", 1, seconds=0.6))
-    await pod.in_flight(1)
+    call = asyncio.create_task(client.call("hold", 1))
+    release = await pod.holding()
     assert (await pod.admin("POST", "/reconnect", **ADMIN)).status_code == 202
-    assert (await call)["result"]["content"][0]["text"] == "slept"
+
+    async def dropped() -> bool:
+        metrics = (await pod.admin("GET", "/metrics")).text
+        return 'mcp_relay_upstream_events_total{event="connection_lost"} 1.0' in metrics
+
+    await eventually(dropped)
+    release()
+    assert (await call)["result"]["content"][0]["text"] == "held"
     after = await pod.until("Connected")
     assert (after.process, after.session, after.handshakes) == (before.process, before.session, 1)
     assert after.tool_count == before.tool_count
@@ -250,10 +270,10 @@ async def test_a_launcher_that_is_gone_answers_open_calls(pod: Pod) -> None:
     call = asyncio.create_task(client.call("sleep", 1, seconds=20))
     await pod.in_flight(1)
     assert pod.launcher is not None
-    pod.launcher.kill()
-    started = time.monotonic()
-    assert (await call)["error"]["data"]["outcome"] == "unknown"
-    assert time.monotonic() - started < 0.5
+    async with stopwatch() as passed:
+        pod.launcher.kill()
+        assert (await call)["error"]["data"]["outcome"] == "unknown"
+        assert passed() < 0.5
     assert (await pod.until("Dropped", 1)).error is not None
 
 
@@ -294,8 +314,9 @@ async def test_a_relay_killed_during_the_handshake_waits_for_its_answer(make_pod
             status = await pod.status(status.revision, 5)
     await pod.kill_relay()
     await pod.spawn_relay()
+    status = await pod.status()  # of the new one
     async with asyncio.timeout(5):
-        while status.process is None or status.instance == "":
+        while status.process is None:
             status = await pod.status(status.revision, 5)
     assert (status.state, status.handshakes) == ("Connecting", 1)
 
@@ -313,8 +334,8 @@ async def test_a_session_goes_on_with_a_new_process_in_a_new_pod(make_pod: Any) 
 
 async def test_the_end_of_the_pod_lets_running_calls_finish(pod: Pod) -> None:
     client = await pod.connected()
-    call = asyncio.create_task(client.call("sleep", 1, seconds=0.5))
-    await pod.in_flight(1)
+    call = asyncio.create_task(client.call("hold", 1))
+    release = await pod.holding()
     async with client.stream() as stream:
         assert pod.launcher is not None
         pod.launcher.send_signal(signal.SIGTERM)
@@ -322,7 +343,8 @@ async def test_the_end_of_the_pod_lets_running_calls_finish(pod: Pod) -> None:
         refused = await client.post(body("tools/call", 2, name="echo", arguments={}))
         assert refused.status_code == 503
         assert "shutting down" in refused.json()["error"]["message"]
-        assert (await call)["result"]["content"][0]["text"] == "slept"
+        release()
+        assert (await call)["result"]["content"][0]["text"] == "held"
         async with asyncio.timeout(5):
             await stream.ended.wait()
     loop = asyncio.get_running_loop()
@@ -335,23 +357,24 @@ async def test_the_end_of_the_pod_lets_running_calls_finish(pod: Pod) -> None:
 async def test_sigterm_ends_an_idle_relay_quickly_with_code_0_also_when_sent_twice(make_pod: Any) -> None:
     pod = await make_pod(relay="process")
     client = await pod.connected()
-    async with client.stream() as stream:
-        started = time.monotonic()
+    async with client.stream() as stream, stopwatch() as passed:
         pod.process.send_signal(signal.SIGTERM)
         pod.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(5):
             assert await pod.process.wait() == 0
             await stream.ended.wait()
-    assert time.monotonic() - started < 1.5
+        assert passed() < 1.5
 
 
 async def test_sigterm_lets_a_running_call_finish(make_pod: Any) -> None:
     pod = await make_pod(relay="process")
     client = await pod.connected()
-    call = asyncio.create_task(client.call("sleep", 1, seconds=0.5))
-    await pod.in_flight(1)
+    call = asyncio.create_task(client.call("hold", 1))
+    release = await pod.holding()
     pod.process.send_signal(signal.SIGTERM)
-    assert (await call)["result"]["content"][0]["text"] == "slept"
+    await pod.until("Terminating")
+    release()
+    assert (await call)["result"]["content"][0]["text"] == "held"
     async with asyncio.timeout(5):
         assert await pod.process.wait() == 0
 

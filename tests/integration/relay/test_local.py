@@ -15,7 +15,8 @@ from mcp import Client
 from relaykit.client import Client as RawClient
 from relaykit.client import body
 from relaykit.issuer import Issuer
-from relaykit.pod import SCRIPTED, free_port, launcher_path
+from relaykit.pod import SCRIPTED, launcher_path
+from relaykit.ports import free_port
 from relaykit.waiting import eventually
 
 
@@ -214,7 +215,7 @@ async def test_a_relay_that_is_killed_leaves_no_process() -> None:
         async def gone() -> bool:
             return not [child for child in children if child.is_running()]
 
-        await eventually(gone)
+        await eventually(gone, 15)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mcp.client.sse import sse_client
 from mcp_sidecar.session import perclient
 from mcp_sidecar.stdio.keeper import Keeper
 from relaykit.client import Client, body
-from relaykit.pod import SCRIPTED, TOKEN, Pod, kill_process
+from relaykit.pod import SCRIPTED, TOKEN, Pod, kill_process, let_go
 from relaykit.waiting import eventually
 
 PER_CLIENT = {"session_mode": "PerClient"}
@@ -141,10 +141,7 @@ async def test_the_end_of_a_process_ends_the_calls_and_the_session_of_its_client
     pod = await made(make_pod)
     one, two = await pod.connected(), await pod.connected()
     before, first, other = await pod.status(), await pid(one), await pid(two)
-    calls = [
-        asyncio.create_task(client.call("sleep", 7, seconds=seconds))
-        for client, seconds in ((one, 60), (two, 2))
-    ]
+    calls = [asyncio.create_task(client.call("hold", 7)) for client in (one, two)]
     await pod.in_flight(2)
     os.kill(first, signal.SIGKILL)
     assert (await calls[0])["error"]["data"] == {"reason": "server_gone", "outcome": "unknown"}
@@ -154,7 +151,8 @@ async def test_the_end_of_a_process_ends_the_calls_and_the_session_of_its_client
         return reply.status_code == 404 and lost(reply)
 
     await eventually(told)
-    assert (await calls[1])["result"]["content"][0]["text"] == "slept"
+    let_go(other)
+    assert (await calls[1])["result"]["content"][0]["text"] == "held"
     assert await pid(two) == other
     again = await pod.connected()
     assert await pid(again) not in (first, other)
@@ -170,7 +168,7 @@ async def test_the_first_process_is_started_again_beside_those_of_clients(
     try:
         pod.launch(flags=("--steady", "1ms"))
         await pod.relay()
-        before = await pod.until("Connected")
+        before = await pod.settled()
         client = await pod.connected()
         own = await pid(client)
         kill_process(before)
@@ -199,9 +197,11 @@ async def test_an_idle_session_ends_with_its_process_and_one_with_an_open_stream
     make_pod: Any,
 ) -> None:
     pod = await made(make_pod, idle_timeout=1.0)
-    one, two = await pod.connected(), await pod.connected()
+    two = await pod.connected()
     async with two.stream():
-        first, other = await pid(one), await pid(two)
+        other = await pid(two)
+        one = await pod.connected()  # now: another process may take longer to start than it may be idle
+        first = await pid(one)
         await gone(first)
         assert lost(await one.post(body("tools/list", 8)))
         assert await pid(two) == other
@@ -239,7 +239,7 @@ async def test_clients_without_a_session_have_one_process_of_their_own(make_pod:
         answer = await stateless(pod, "echo", text="x")
         return "result" in answer
 
-    await eventually(served)
+    await eventually(served, 15)
     assert await pid(client) == own
     assert (await pod.status()).state == "Connected"
 

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mcp import Client as LibraryClient
 
 from mcp_sidecar.core.target import Header
-from relaykit.pod import ROOT, Pod, free_port
+from relaykit.pod import ROOT, Pod
+from relaykit.ports import free_port
 from relaykit.remote import Far, listed, pod_for, target
 from relaykit.waiting import eventually
 
@@ -93,7 +94,7 @@ async def test_headers_from_files_go_with_every_request_and_a_new_value_is_taken
     value.write_text("first-value\n")
     await pod.relay()
     try:
-        await pod.until("Connected")
+        await listed(pod)  # the relay itself has nothing more to send
         client = await pod.connected()
         await client.call("echo")
         value.write_text("second-value")
@@ -151,7 +152,7 @@ async def test_a_header_without_its_file_is_told_by_its_name(tmp_path: Path, far
 
 async def test_a_server_that_wants_other_headers_is_asked_again_only_slowly(near: MakePod, far: Far) -> None:
     await far.control(refuse=[{"times": 1, "status": 401, "body": "no"}])
-    pod = await near()
+    pod = await near(where={"slow": 2.0})  # for so long the refusal is to be seen
     assert "spec.remote.headersFrom" in await told(pod, "RemoteDenied")
     await pod.until("Connected")
     assert await far.count("initialize") == 2

@@ -256,8 +256,8 @@ async def test_the_end_of_a_pod_with_a_call_and_an_idle_stream_is_orderly_though
 ) -> None:
     pod = await make_pod(relay="process")
     client = await pod.connected()
-    call = asyncio.create_task(client.call("sleep", 1, seconds=2))
-    await pod.in_flight(1)
+    call = asyncio.create_task(client.call("hold", 1))
+    release = await pod.holding()
     assert pod.launcher is not None
     assert pod.process is not None
     async with client.stream() as stream:
@@ -265,7 +265,8 @@ async def test_the_end_of_a_pod_with_a_call_and_an_idle_stream_is_orderly_though
             pod.launcher.send_signal(signal.SIGTERM)
         await pod.until("Terminating", 5)
         assert (await pod.admin("GET", "/readyz")).status_code == 503
-        assert (await call)["result"]["content"][0]["text"] == "slept"
+        release()
+        assert (await call)["result"]["content"][0]["text"] == "held"
         async with asyncio.timeout(10):
             await stream.ended.wait()
     assert await asyncio.to_thread(pod.launcher.wait, 15) == 0

@@ -64,9 +64,10 @@ async def test_a_question_nobody_can_answer_is_refused_at_once(pod: Pod) -> None
 async def test_while_two_sessions_call_no_question_is_passed_on(pod: Pod) -> None:
     client = await pod.connected(capabilities={"sampling": {}})
     other = await pod.connected(capabilities={"sampling": {}})
-    busy = asyncio.create_task(other.call("sleep", 1, seconds=1))
-    await pod.in_flight(1)
+    busy = asyncio.create_task(other.call("hold", 1))
+    release = await pod.holding()
     assert (await client.text("ask", method=SAMPLING))["error"]["code"] == -32601
+    release()
     assert (await busy)["result"]
     text = (await pod.admin("GET", "/metrics")).text
     assert 'mcp_relay_server_requests_total{outcome="refused"} 1.0' in text
@@ -108,10 +109,11 @@ async def test_log_messages_go_to_the_one_session_that_calls(pod: Pod) -> None:
     client, other = await pod.connected(), await pod.connected()
     await client.call("log", level="info")
     assert [note["params"]["level"] for note in client.notes] == ["info"]
-    busy = asyncio.create_task(other.call("sleep", 1, seconds=1))
-    await pod.in_flight(1)
+    busy = asyncio.create_task(other.call("hold", 1))
+    release = await pod.holding()
     await client.call("log", level="error")
     assert len(client.notes) == 1
+    release()
     assert (await busy)["result"]
     assert other.notes == []
 

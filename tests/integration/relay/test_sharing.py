@@ -7,6 +7,7 @@ import pytest
 
 from relaykit.client import Client, body, events
 from relaykit.pod import Pod
+from relaykit.waiting import eventually
 
 
 async def test_a_client_gets_the_servers_answer_as_it_was_written(pod: Pod) -> None:
@@ -50,11 +51,12 @@ async def test_ids_come_back_with_value_and_type_and_stay_apart(pod: Pod) -> Non
 
 async def test_an_id_that_is_in_use_is_refused_and_the_first_call_keeps_its_answer(pod: Pod) -> None:
     client = await pod.connected()
-    first = asyncio.create_task(client.call("sleep", 7, seconds=0.3))
-    await pod.in_flight(1)
+    first = asyncio.create_task(client.call("hold", 7))
+    release = await pod.holding()
     second = await client.call("echo", 7, text="x")
     assert second["error"]["code"] == -32600
-    assert (await first)["result"]["content"][0]["text"] == "slept"
+    release()
+    assert (await first)["result"]["content"][0]["text"] == "held"
 
 
 async def test_upstream_ids_are_unique_integers_that_tell_the_relays_start(pod: Pod) -> None:
@@ -144,18 +146,22 @@ async def test_a_cancellation_after_the_answer_changes_nothing(pod: Pod) -> None
 
 
 async def test_an_overdue_call_is_answered_and_cancelled_and_its_late_answer_dropped(make_pod: Any) -> None:
-    pod = await make_pod(call_timeout=0.3)
+    pod = await make_pod(call_timeout=1.0)
     client = await pod.connected()
-    answer = await client.call("sleep", 1, seconds=0.6, late=True)
+    answer = await client.call("hold", 1)
     assert answer["error"] == {
         "code": -32001,
-        "message": "MCP tool 'sleep' on server 'demo' timed out after 0.3 seconds",
+        "message": "MCP tool 'hold' on server 'demo' timed out after 1 seconds",
     }
     assert len((await client.text("stats"))["cancelled"]) == 1
-    await asyncio.sleep(0.4)  # the late answer arrives
+    (await pod.holding(0))()
+
+    async def dropped() -> bool:
+        metrics = (await pod.admin("GET", "/metrics")).text
+        return 'mcp_relay_messages_dropped_total{reason="late_answer"} 1.0' in metrics
+
+    await eventually(dropped)
     assert (await client.call("echo", 1, text="mine"))["result"]["content"][0]["text"] == '"mine"'
-    metrics = (await pod.admin("GET", "/metrics")).text
-    assert 'mcp_relay_messages_dropped_total{reason="late_answer"} 1.0' in metrics
 
 
 async def test_what_the_server_does_not_offer_is_answered_by_the_relay(pod: Pod) -> None:
@@ -184,12 +190,13 @@ async def test_a_message_on_several_lines_stays_one_message(pod: Pod) -> None:
 
 async def test_a_vanished_client_does_not_hurt_the_others(pod: Pod, caplog: pytest.LogCaptureFixture) -> None:
     client, other = await pod.connected(), await pod.connected()
-    call = asyncio.create_task(client.call("sleep", 1, seconds=0.3))
-    await pod.in_flight(1)
+    call = asyncio.create_task(client.call("hold", 1))
+    release = await pod.holding()
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     assert (await other.call("echo", text="x"))["result"]
     assert (await other.text("stats"))["cancelled"] == []  # going away is no cancellation
+    release()
     await pod.in_flight(0)
     assert (await other.text("stats"))["initialize"] == 1
     assert [record for record in caplog.records if record.exc_info] == []

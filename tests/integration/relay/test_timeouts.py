@@ -12,8 +12,9 @@ from mcp_sidecar.settings import Settings
 from relaykit.client import events
 from relaykit.fakelauncher import FakeLauncher, Json
 from relaykit.pod import Pod
+from relaykit.waiting import eventually
 
-MESSAGE = "MCP tool 'sleep' on server 'demo' timed out after 1.5 seconds"
+MESSAGE = "MCP tool 'sleep' on server 'demo' timed out after 3 seconds"
 
 
 def test_the_limit_of_a_call_is_thirty_seconds_unless_it_is_set() -> None:
@@ -25,7 +26,7 @@ def test_the_limit_of_a_call_is_thirty_seconds_unless_it_is_set() -> None:
 async def test_fifty_callers_of_a_tool_that_hangs_hear_so_in_time_and_nobody_else_waits(
     make_pod: Any,
 ) -> None:
-    pod = await make_pod(call_timeout=1.5)
+    pod = await make_pod(call_timeout=3.0)
     callers = [await pod.connected() for _ in range(10)]
     other = await pod.connected()
     began = time.monotonic()
@@ -34,17 +35,20 @@ async def test_fifty_callers_of_a_tool_that_hangs_hear_so_in_time_and_nobody_els
         for caller in callers
         for number in range(5)
     ]
-    await pod.in_flight(50)
     while not any(call.done() for call in calls):
         assert (await other.text("echo", text="here")) == "here"
     answers = await asyncio.gather(*calls)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 15
     assert {answer["error"]["message"] for answer in answers} == {MESSAGE}
     assert {answer["error"]["code"] for answer in answers} == {-32001}
     assert sorted(answer["id"] for answer in answers) == sorted(list(range(5)) * 10)
     stats = await other.text("stats")
     assert len(set(stats["cancelled"])) == 50
     assert stats["initialize"] == 1
+
+
+async def came(calls: list[Json]) -> bool:
+    return bool(calls)
 
 
 def progress(launcher: FakeLauncher, calls: list[Json]) -> None:
@@ -55,11 +59,13 @@ def progress(launcher: FakeLauncher, calls: list[Json]) -> None:
     launcher.say(json.dumps(note).encode())
 
 
-@pytest.mark.parametrize(("limit", "shown"), [(0.0, "0.6"), (0.5, "0.6"), (1.8, "1.8")])
+@pytest.mark.parametrize(
+    ("usual", "limit", "shown"), [(0.6, 0.0, "0.6"), (0.6, 0.5, "0.6"), (2.5, 4.5, "4.5")]
+)
 async def test_progress_extends_a_call_up_to_its_hard_limit_where_that_is_allowed(
-    bare_pod: Pod, launcher: FakeLauncher, limit: float, shown: str
+    bare_pod: Pod, launcher: FakeLauncher, usual: float, limit: float, shown: str
 ) -> None:
-    bare_pod.configure(call_timeout=0.6, max_call=limit)
+    bare_pod.configure(call_timeout=usual, max_call=limit)
     calls: list[Json] = []
     launcher.answers["tools/call"] = calls.append  # which gives None: no answer
     await bare_pod.relay()
@@ -68,7 +74,7 @@ async def test_progress_extends_a_call_up_to_its_hard_limit_where_that_is_allowe
     params = {"name": "slow", "arguments": {}, "_meta": {"progressToken": "mine"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     call = asyncio.create_task(client.post(message))
-    await bare_pod.in_flight(1)
+    await eventually(lambda: came(calls))
     while not call.done():
         progress(launcher, calls)
         await asyncio.wait([call], timeout=0.1)
@@ -91,7 +97,7 @@ async def test_a_call_whose_progress_stops_ends_after_the_usual_limit(
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     began = time.monotonic()
     call = asyncio.create_task(client.post(message))
-    await bare_pod.in_flight(1)
+    await eventually(lambda: came(calls))
     progress(launcher, calls)
     answer = events((await call).text)[-1]
     assert "timed out after 0.5 seconds" in answer["error"]["message"]

@@ -18,7 +18,7 @@ ENVELOPE = {
 @pytest.fixture
 async def pod(make_pod: Any) -> Pod:
     made: Pod = await make_pod(tools_allow=("echo", "s*"), tools_deny=("stat?",))
-    await made.until("Connected")
+    await made.settled()
     return made
 
 
@@ -75,7 +75,7 @@ async def test_no_other_way_of_writing_a_call_reaches_the_server(pod: Pod) -> No
 
 async def test_an_added_tool_that_is_kept_out_does_not_show(make_pod: Any) -> None:
     pod = await make_pod(tools_deny=("extra*", "nothing"))
-    await pod.until("Connected")
+    await pod.settled()
     before = (await pod.status()).tool_count
     client = await pod.connected()
     await client.call("change", 1)
@@ -90,7 +90,7 @@ async def test_clients_of_both_eras_know_a_tool_by_what_the_resource_calls_it(
 ) -> None:
     overrides = (Override("echo", rename="say", title="Say it"), Override("stats", description="Figures"))
     pod = await make_pod(server, tools_allow=("echo", "stats"), tools_overrides=overrides)
-    await pod.until("Connected")
+    await pod.settled()
     client = await pod.connected()
     listed = json.loads((await client.post(body("tools/list", 1))).content)["result"]["tools"]
     modern = (await stateless(pod, "tools/list"))["result"]["tools"]
@@ -111,7 +111,7 @@ async def test_clients_of_both_eras_know_a_tool_by_what_the_resource_calls_it(
 async def test_overrides_that_do_not_fit_are_told_and_clients_are_served(make_pod: Any) -> None:
     overrides = (Override("echo", rename="stats"), Override("absent", title="x"))
     pod = await make_pod(tools_overrides=overrides)
-    await pod.until("Connected")
+    await pod.settled()
     client = await pod.connected()
     assert (await client.call("stats", 1, text="echoed"))["result"]["content"][0]["text"] == '"echoed"'
     status = await pod.status()

@@ -3,6 +3,7 @@
 import pytest
 
 from chaoskit.calls import Call, Outcome, judge, outcome_of_error
+from chaoskit.truth import Span
 
 
 def call(outcome: Outcome, name: str = "t", took: float = 0.1) -> Call:
@@ -59,3 +60,10 @@ def test_an_execution_that_nobody_asked_for_is_wrong() -> None:
 )
 def test_an_error_says_whether_the_call_was_executed(message: str, data: object, outcome: Outcome) -> None:
     assert outcome_of_error(message, data) is outcome
+
+
+@pytest.mark.parametrize(("span", "lost"), [((110.0, 140.0), 0), ((130.0, 140.0), 1), ((90.0, 95.0), 1)])
+def test_while_a_relay_is_stopped_on_purpose_a_call_may_wait(span: tuple[float, float], lost: int) -> None:
+    call = Call("t1", "raw", 100.0, 160.0, Outcome.BROKEN)
+    assert judge([call], [], [Span(*span, "raw")]).lost == lost
+    assert judge([call], [], [Span(*span, "other")]).lost == 1

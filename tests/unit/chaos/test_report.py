@@ -87,3 +87,8 @@ def test_a_machine_that_starts_pods_slowly_is_given_more_time_and_the_report_say
 
 def test_a_session_that_was_lost_is_a_broken_promise() -> None:
     assert report.failures(findings(sessions_lost=2)) == ["2 times a client's session was gone"]
+
+
+def test_the_time_in_which_the_suite_was_not_run_is_told() -> None:
+    assert "did not run the suite for 2.5 s" in report.text(findings(stalled=2.5))
+    assert "did not run the suite" not in report.text(findings())

@@ -84,3 +84,16 @@ def test_calls_pass_from_the_first_answer_on_not_from_when_a_held_call_was_sent(
 def test_no_samples_tell_no_lie() -> None:
     assert lies("raw", [], []) == []
     assert Told(Lie.FALSE_READY, "raw", 1.0, 2.0).during == ""
+
+
+def test_a_call_that_was_under_way_while_the_suite_stood_still_shows_no_lie() -> None:
+    seen = [replace(sample, answered=sample.at + 0.05) for sample in samples("R+ R- R+")]
+    late = [seen[0], replace(seen[1], answered=102.2), replace(seen[2], at=102.2, answered=102.25)]
+    assert [lie.seconds for lie in lies("raw", late, ())] == [2.1]
+    assert lies("raw", late, (), [Span(100.1, 102.2)]) == []
+
+
+def test_what_was_seen_beside_a_stall_of_the_suite_is_a_lie_still() -> None:
+    seen = [replace(sample, answered=sample.at + 0.05) for sample in samples("R- R- R- R- R+")]
+    around = lies("raw", seen, (), [Span(100.17, 100.24)])
+    assert [(round(lie.start - 100, 2), lie.seconds) for lie in around] == [(0.0, 0.2), (0.3, 0.1)]

@@ -86,6 +86,7 @@ def test_what_is_installed_is_kept_until_its_pins_change(
 
 def test_an_installation_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(cache, "RETRY_PAUSES", (0.0,))
     pin = tmp_path / "lock"
     pin.write_text("1")
 
@@ -96,3 +97,11 @@ def test_an_installation_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: 
     with pytest.raises(cache.InstallError, match="no network"):
         cache.folder("thing", [pin], fail)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [pin]
+
+
+def test_an_installation_that_fails_once_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cache, "RETRY_PAUSES", (0.0,))
+    cache.install(["sh", "-c", "test -e came || { touch came; echo 502 >&2; exit 1; }"], tmp_path)
+    assert "502" in capsys.readouterr().err

@@ -66,6 +66,26 @@ def test_waiting_gives_up_and_says_for_what() -> None:
         shell.wait_until("the moon rises", lambda: False, 0)
 
 
+def test_what_downloads_is_tried_again_and_its_last_error_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shell, "RETRY_PAUSES", (0.0, 0.0))
+    failures = ["HTTP 502", "reset"]
+
+    def download() -> str:
+        if failures:
+            raise say.ClusterError(failures.pop(0))
+        return "it is here"
+
+    assert shell.persistently(download) == "it is here"
+    told = capsys.readouterr().err
+    assert "HTTP 502" in told
+    assert "reset" in told
+    failures += ["1", "2", "3"]
+    with pytest.raises(say.ClusterError, match="3"):
+        shell.persistently(download)
+
+
 def test_without_root_and_sudo_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("PATH", "")

@@ -92,8 +92,15 @@ def test_a_record_that_a_crash_cut_short_counts_as_none(tmp_path: Path, text: st
     assert processes.read_record(path) is None
 
 
-def test_a_program_that_ends_is_reported_with_the_end_of_its_log(supervisor: Supervisor) -> None:
-    pid = supervisor.start("short", [sys.executable, "-c", "print('port is taken'); raise SystemExit(3)"])
+def test_a_program_that_ends_is_reported_with_the_end_of_its_log(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    # It ends when it is told to: one that ends before it is looked at was never started.
+    script = f"open({str(gate)!r}).read(); print('port is taken'); raise SystemExit(3)"
+    pid = supervisor.start("short", [sys.executable, "-c", script])
+    gate.write_text("end")
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(say.ClusterError, match="port is taken"):
         supervisor.check("short")

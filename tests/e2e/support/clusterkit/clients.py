@@ -18,6 +18,7 @@ CLIENT_PYTHON = "/opt/client/bin/python"
 
 async def call_from_pod(server: Server, tool: str, **arguments: Any) -> Json:
     """What the client library sees in a pod of the same namespace: tool names and the result's texts."""
+    await server.endpoint()  # the library does not try again what is refused
     secret = (await server.only_child(k.SECRETS))["metadata"]["name"]
     command = [
         CLIENT_PYTHON,

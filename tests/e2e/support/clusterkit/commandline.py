@@ -24,7 +24,7 @@ async def start(*words: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
-async def mcpsrv(namespace: str, *words: str, stdin: str = "", within: float = 60) -> Done:
+async def mcpsrv(namespace: str, *words: str, stdin: str = "", within: float = 120) -> Done:
     process = await start(*words, "-n", namespace)
     try:
         async with asyncio.timeout(within):

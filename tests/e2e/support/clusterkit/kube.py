@@ -18,6 +18,7 @@ import yaml
 
 Json = dict[str, Any]
 FIELD_MANAGER = "e2e"
+PATIENCE = 60.0  # seconds that a busy node may take for what has no bound of its own
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class Kube:
         name: str,
         condition: Callable[[Json | None], bool],
         *,
-        within: float = 30,
+        within: float = PATIENCE,
         what: str = "",
     ) -> Seen:
         """The first state of one object (None: it does not exist) that meets the condition."""
@@ -221,10 +222,10 @@ class Kube:
         wanted = what or getattr(condition, "__name__", "the condition")
         raise WaitError(f"{kind.plural}/{name}: no {wanted} within {within} s; last: {summary(last)}")
 
-    async def gone(self, kind: Kind, namespace: str, name: str, *, within: float = 30) -> Seen:
+    async def gone(self, kind: Kind, namespace: str, name: str, *, within: float = PATIENCE) -> Seen:
         return await self.until(kind, namespace, name, lambda o: o is None, within=within, what="end of it")
 
-    async def replaced(self, kind: Kind, namespace: str, item: Json, *, within: float = 30) -> Seen:
+    async def replaced(self, kind: Kind, namespace: str, item: Json, *, within: float = PATIENCE) -> Seen:
         """The moment from which this very object is gone; another one of the same name may stand there."""
         name, uid = item["metadata"]["name"], item["metadata"]["uid"]
 

@@ -96,17 +96,17 @@ class Server:
         self,
         holds: Callable[[Json | None], bool],
         *,
-        within: float = 30,
+        within: float = k.PATIENCE,
         what: str = "",
     ) -> Json:
         """The resource, as soon as the condition holds."""
         seen = await self.kube.until(k.MCPSERVERS, self.namespace, self.name, holds, within=within, what=what)
         return seen.object or {}
 
-    async def ready(self, *, within: float = 30) -> Json:
+    async def ready(self, *, within: float = k.PATIENCE) -> Json:
         return await self.until(is_ready, within=within, what="Ready=True")
 
-    async def failed(self, *, within: float = 30) -> Json:
+    async def failed(self, *, within: float = k.PATIENCE) -> Json:
         return await self.until(in_phase("Error"), within=within, what="phase Error")
 
     async def pod(self) -> Json:
@@ -131,14 +131,38 @@ class Server:
         return str(status(await self.get(), "address", "url"))
 
     async def endpoint(self) -> Endpoint:
-        """How this machine reaches the Service, which accepts connections by then."""
-        url = urlsplit(await self.url())
+        """How this machine reaches the Service, which by then accepts connections, to the newest pod."""
+        item = await self.get()
+        url = urlsplit(str(status(item, "address", "url")))
         service = await self.only_child(k.SERVICES)
+        if (status(item, "session", "epoch") or 1) > 1:
+            await self.predecessors_gone(service)
         if node.is_kind():
             return Endpoint("127.0.0.1", await self.forward(service, url.port or 80), url.netloc, url.path)
         endpoint = Endpoint(service["spec"]["clusterIP"], url.port or 80, url.netloc, url.path)
         await reachable(endpoint)
         return endpoint
+
+    async def predecessors_gone(self, service: Json) -> None:
+        """Wait for the end of the pods behind the Service that are being deleted.
+
+        They accept connections to their end, and the node's proxy leads to them until it has heard of the
+        next pod: to be connected proves nothing then.
+        """
+        selector = ",".join(f"{name}={value}" for name, value in service["spec"]["selector"].items())
+        for pod in await self.kube.list(k.PODS, self.namespace, selector):
+            if "deletionTimestamp" in pod["metadata"]:
+                await self.kube.replaced(k.PODS, self.namespace, pod)
+
+    async def event(self, reason: str) -> Json:
+        """The first Event about the resource with this reason; it is written after the status is."""
+        uid = (await self.get())["metadata"]["uid"]
+
+        def told(event: Json | None) -> bool:
+            return bool(event and event["regarding"].get("uid") == uid and event["reason"] == reason)
+
+        async with self.kube.watch(k.EVENTS, self.namespace) as changes, asyncio.timeout(k.PATIENCE):
+            return (await k.first(changes, told)).object or {}
 
     async def forward(self, service: Json, port: int) -> int:
         """The local port of a `kubectl port-forward` to the Service; ends with close()."""
@@ -214,7 +238,7 @@ class Servers:
             await server.delete()
 
 
-async def reachable(endpoint: Endpoint, within: float = 5) -> None:
+async def reachable(endpoint: Endpoint, within: float = 20) -> None:
     """Wait until the node's proxy lets connections to a Service through.
 
     It follows the Service's endpoints with a delay of up to a second that no API shows.
@@ -225,7 +249,7 @@ async def reachable(endpoint: Endpoint, within: float = 5) -> None:
             try:
                 # A connection request that is lost would be repeated ever more slowly.
                 _, writer = await asyncio.wait_for(connecting, REQUEST_SECONDS)
-            except (ConnectionRefusedError, TimeoutError):
+            except OSError:  # refused, lost, or on the way to a pod that is gone
                 await asyncio.sleep(0.02)
                 continue
             writer.close()
@@ -246,7 +270,8 @@ def container_status(pod: Json, name: str) -> Json:
 
 def kill_process(namespace: str, pod: str, pid: int) -> float:
     """SIGKILL a process inside the server's container; wall clock seconds of the moment."""
-    code = f"import os, time; print(time.time()); os.kill({pid}, 9)"
+    # What is not flushed is lost if the container ends before this process does.
+    code = f"import os, time; print(time.time(), flush=True); os.kill({pid}, 9)"
     done = node.kubectl(
         "-n", namespace, "exec", pod, "-c", "server", "--", "python3", "-c", code, check=False
     )

@@ -1,5 +1,6 @@
 """Debian's registry, unpacked into the user's cache: nothing is installed, no root is needed."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -24,16 +25,21 @@ def path() -> Path:
     folder = caches / "mcpserver-operator" / PACKAGE
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
-        try:
-            _fetch(draft)
-            draft.rename(folder)
-        except OSError:
-            if not folder.exists():  # else another test made it at the same time
-                raise
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
+        # One after the other: of two that update the lists of packages at once, one fails.
+        with (folder.parent / f".{PACKAGE}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                _make(folder)
     return folder / "usr/bin" / PACKAGE
+
+
+def _make(folder: Path) -> None:
+    draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    try:
+        _fetch(draft)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _fetch(draft: Path) -> None:

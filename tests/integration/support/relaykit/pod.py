@@ -5,9 +5,9 @@ import dataclasses
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from mcp_relay_api.status import RelayStatus
 from mcp_sidecar.service import Service
 from mcp_sidecar.settings import Settings
 from mcp_sidecar.web.server import listen
-from relaykit.client import Client
+from relaykit.client import NO_TLS, Client
+from relaykit.ports import free_port
 from relaykit.waiting import eventually
 
 ROOT = Path(__file__).parents[4]
@@ -42,7 +43,7 @@ class Pod:
         self.process: asyncio.subprocess.Process | None = None
         self._serving: asyncio.Task[None] | None = None
         self._clients: list[Client] = []
-        self._admin = httpx.AsyncClient(timeout=20, trust_env=False)
+        self._admin = httpx.AsyncClient(timeout=20, trust_env=False, verify=NO_TLS)
         self.port, self.admin_port = free_port(), free_port()
         chosen: dict[str, Any] = {
             "server_name": "demo",
@@ -175,6 +176,14 @@ class Pod:
                 status = await self.status(status.revision, 5)
         return status
 
+    async def settled(self) -> RelayStatus:
+        """Wait until it is connected and knows the tools, which a slow server tells one revision later."""
+        status = await self.until("Connected")
+        async with asyncio.timeout(10):
+            while status.tool_count is None:
+                status = await self.status(status.revision, 5)
+        return status
+
     async def in_flight(self, calls: int) -> None:
         """Wait until that many calls were sent to the server and not answered."""
 
@@ -183,6 +192,13 @@ class Pod:
             return f"\nmcp_relay_calls_in_flight {calls}.0\n" in metrics
 
         await eventually(reached)
+
+    async def holding(self, calls: int = 1) -> Callable[[], None]:
+        """Wait until that many calls are in flight; gives what lets the server answer those of `hold`."""
+        await self.in_flight(calls)
+        process = (await self.status()).process
+        assert process is not None
+        return lambda: let_go(process.pid)
 
     async def admin(self, method: str, path: str, **headers: str) -> httpx.Response:
         return await self._admin.request(method, self.admin_url + path, headers=headers)
@@ -222,12 +238,9 @@ def validated(document: bytes) -> RelayStatus:
     return status
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    assert isinstance(port, int)
-    return port
+def let_go(pid: int) -> None:
+    """Let a server process answer the calls of its tool `hold`, also those to come."""
+    os.kill(pid, signal.SIGUSR1)
 
 
 def kill_process(status: RelayStatus) -> None:

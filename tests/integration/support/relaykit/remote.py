@@ -11,7 +11,8 @@ import httpx
 
 from mcp_relay_api.status import RelayStatus
 from mcp_sidecar.core.target import Target, parse
-from relaykit.pod import Pod, free_port
+from relaykit.pod import Pod
+from relaykit.ports import free_port
 from relaykit.waiting import eventually
 
 SERVER = Path(__file__).with_name("remote_server.py")

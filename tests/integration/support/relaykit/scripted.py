@@ -23,6 +23,7 @@ ANSWERS: dict[Any, Json] = {}
 ANSWERED = threading.Condition()
 EATEN: list[bytearray] = []
 EXTRA_TOOLS: list[str] = []
+RELEASED = threading.Event()
 LISTED = [0]
 FAIL_LIST = [False]
 
@@ -45,6 +46,27 @@ def text(value: str) -> Json:
 
 def later(seconds: float, work: Any) -> None:
     threading.Timer(seconds, work).start()
+
+
+def when_released(message: Json) -> None:
+    """Send a message as soon as the test lets it: a time would be too short on one machine or another."""
+
+    def work() -> None:
+        RELEASED.wait()
+        send(message)
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+def watch_for_release() -> None:
+    """SIGUSR1 releases what is held, and all that would be held later."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+
+    def work() -> None:
+        signal.sigwait({signal.SIGUSR1})
+        RELEASED.set()
+
+    threading.Thread(target=work, daemon=True).start()
 
 
 def ask(number: Any, method: str, params: Json) -> Json:
@@ -81,9 +103,9 @@ def tool_ask(rid: Any, args: Json, _meta: Json) -> None:
 
 
 def tool_ask_and_go(rid: Any, args: Json, _meta: Json) -> None:
-    """Ask the client for something, and do without the answer."""
+    """Ask the client for something, and do without the answer once that is released."""
     send({"id": args["id"], "method": args["method"], "params": args.get("params", {})})
-    later(0.1, lambda: send({"id": rid, "result": text("gone ahead")}))
+    when_released({"id": rid, "result": text("gone ahead")})
 
 
 def tool_withdraw(rid: Any, args: Json, _meta: Json) -> None:
@@ -101,6 +123,11 @@ def tool_sleep(rid: Any, args: Json, _meta: Json) -> None:
             send({"id": rid, "result": text("slept")})
 
     later(args["seconds"], wake)
+
+
+def tool_hold(rid: Any, _args: Json, _meta: Json) -> None:
+    """Answer once it is released, whether it was cancelled or not."""
+    when_released({"id": rid, "result": text("held")})
 
 
 def tool_raw(rid: Any, args: Json, _meta: Json) -> None:
@@ -260,6 +287,7 @@ def request(rid: Any, method: str, params: Json) -> None:
 
 
 def main() -> None:
+    watch_for_release()
     if MODE == "noise":
         write(b"Starting...\n\xff\xfe not UTF-8\n[1,2]\n{broken\n")
     if MODE == "greedy":

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from relaykit.client import BOTH, Json, Stream, events
+from relaykit.client import BOTH, NO_TLS, Json, Stream, events
 from relaykit.pod import TOKEN, Pod
 
 REVISION = "2026-07-28"
@@ -53,7 +53,7 @@ class Caller:
 
     async def post(self, message: Json, **headers: str | None) -> httpx.Response:
         content = json.dumps(message).encode()
-        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+        async with httpx.AsyncClient(timeout=20, trust_env=False, verify=NO_TLS) as http:
             return await http.post(self.pod.url, content=content, headers=self.headers(message, **headers))
 
     async def request(self, method: str, number: Any = None, **params: Any) -> Json:
@@ -78,7 +78,7 @@ class Caller:
         """Send a message and read its stream in the background."""
         content = json.dumps(message).encode()
         async with (
-            httpx.AsyncClient(timeout=20, trust_env=False) as http,
+            httpx.AsyncClient(timeout=20, trust_env=False, verify=NO_TLS) as http,
             http.stream("POST", self.pod.url, content=content, headers=self.headers(message)) as response,
         ):
             stream = Stream(response)

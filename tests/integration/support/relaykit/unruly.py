@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from relaykit.pod import Pod, free_port
+from relaykit.pod import Pod
+from relaykit.ports import free_port
 from relaykit.waiting import eventually
 
 Json = dict[str, Any]
