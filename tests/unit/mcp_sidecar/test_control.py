@@ -34,6 +34,14 @@ def test_a_process_and_its_end_are_read_as_they_were_told() -> None:
     assert control.oversized(told) == Oversized(9, "é".encode(), b"9}")
 
 
+@pytest.mark.parametrize(
+    ("value", "read"), [(0, 0), (7, 7), (-1, None), (True, None), (2.0, None), ("7", None), (None, None)]
+)
+def test_a_count_of_lines_is_a_whole_number_or_unknown(value: Any, read: int | None) -> None:
+    assert control.lines_taken({**HELLO, "linesTaken": value}) == read
+    assert control.lines_taken(HELLO) is None
+
+
 @pytest.mark.parametrize("incarnation", [None, "", 5, "x" * 1000, ["a"]])
 def test_a_process_without_a_name_is_refused(incarnation: Any) -> None:
     with pytest.raises(control.ControlError, match="incarnation"):
