@@ -80,7 +80,7 @@ changes which follow each other are taken together; what was missing when it was
 | What happens | Open calls | Later calls |
 |---|---|---|
 | the relay restarts | break; the outcome is unknown | answered once it is back, by the same process |
-| the connection between relay and launcher breaks | go on; nothing is lost and nothing comes twice | wait for it, 30 s at most |
+| the relay's connection to the launcher breaks | go on: nothing is lost or comes twice | wait for it |
 | the pod is recreated | answered at once: outcome unknown, no replay | wait for it, 30 s at most |
 | `callTimeoutSeconds` pass | error; the server is told; a late answer is dropped | unaffected |
 
