@@ -61,6 +61,10 @@ class Cache:
         pods = self._objects[PODS]
         return (pods[key] for key in sorted(self._children.get(owner, ())) if key in pods)
 
+    def is_gone(self, uid: str) -> bool:
+        """Whether the object with this UID is known to have gone."""
+        return uid in self._gone
+
     def put(self, kind: Kind, found: Json) -> bool:
         """Take in an object; False when it was known already or is older than what is known."""
         key, uid = key_of(found), uid_of(found)

@@ -94,7 +94,7 @@ class Observer:
         if invalid or "deletionTimestamp" in meta:
             children = Children()
             return Scene(self._observation(key, server, spec, invalid=invalid), owner, {}, children, server)
-        await self._recheck(key, owner.uid)
+        await self._recheck(key, server)
         children = await self._nursery.look(owner, spec)
         found = references.find(spec)
         self._refer(key, found)
@@ -182,22 +182,34 @@ class Observer:
                 others = max(others, facts.epoch)
         return tuple(sorted(ours, key=lambda pod: pod.epoch)), others
 
-    async def _recheck(self, key: Key, uid: str) -> None:
-        """Look up the pod where relay and watch contradict each other: a watch can miss an end, or lag."""
-        known, _ = self._pods(key, uid)
-        if not known or not contradicted(known[-1], self._view(key, known[-1].uid)):
+    async def _recheck(self, key: Key, server: Json) -> None:
+        """Look up the pod where relay or status contradict the watch, which can miss an end, or lag."""
+        doubted = self._doubted(key, server)
+        if doubted is None:
             return
-        place = (key[0], known[-1].name)
+        name, uid = doubted
+        place = (key[0], name)
         try:
             found = await self._kube.read(PODS, *place)
         except KubeError as error:
             logger.info("%s/%s: its pod cannot be looked up: %s", *key, error)
             return
-        cached = self._cache.get(PODS, place)
-        if cached is not None and (found is None or uid_of(found) != uid_of(cached)):
-            self._cache.remove(PODS, cached)
+        if found is None or uid_of(found) != uid:
+            gone = {"metadata": {"namespace": key[0], "name": name, "uid": uid}}
+            self._cache.remove(PODS, self._cache.get(PODS, place) or gone)
         if found is not None:
             self._cache.put(PODS, found)
+
+    def _doubted(self, key: Key, server: Json) -> tuple[str, str] | None:
+        """Name and UID of the pod that is there or not: nobody knows."""
+        known, _ = self._pods(key, uid_of(server))
+        if known:
+            newest = known[-1]
+            return (newest.name, newest.uid) if contradicted(newest, self._view(key, newest.uid)) else None
+        told = (server.get("status") or {}).get("session") or {}
+        name, uid = told.get("podName"), told.get("podUID")
+        # Another operator may have made it a moment ago: two watches know no common order.
+        return (name, uid) if name and uid and not self._cache.is_gone(uid) else None
 
     async def _silence(self, key: Key, uid: str) -> dict[str, str]:
         """What the node says in Events about a pod of which its status says nothing: reason -> message."""

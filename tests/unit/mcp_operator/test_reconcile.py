@@ -78,6 +78,45 @@ async def test_another_operator_keeps_the_values_of_the_secret_and_the_pod(setup
     assert setup.told() == ["status mcpservers time"]
 
 
+async def test_a_pod_that_another_operator_made_is_not_missed_before_its_event_comes(
+    setup: Setup, world: Any
+) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.told()
+    other = type(setup)(world, setup.kube)
+    other.cache.put(SERVERS, setup.kube.objects[SERVERS]["time"])
+    await other.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-1"]
+    assert setup.told() == ["status mcpservers time"]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+async def test_a_pod_is_replaced_at_once_where_its_end_was_seen_and_after_a_look_where_not(
+    setup: Setup, world: Any, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    gone = setup.kube.objects[PODS].pop("mcp-time-1")
+    asked: list[str] = []
+    read = setup.kube.read
+
+    async def counted(kind: Kind, namespace: str, name: str) -> Any:
+        asked.append(name)
+        return await read(kind, namespace, name)
+
+    monkeypatch.setattr(setup.kube, "read", counted)
+    other = type(setup)(world, setup.kube)
+    other.cache.put(SERVERS, setup.kube.objects[SERVERS]["time"])
+    if seen:
+        other.cache.put(PODS, gone)
+        other.cache.remove(PODS, gone)
+    await other.reconcile(KEY)
+    await other.reconcile(KEY)
+    assert setup.names(PODS) == ["mcp-time-2"]
+    assert asked.count("mcp-time-1") == (0 if seen else 1)
+
+
 async def test_values_are_made_only_where_some_are_missing_and_kept_only_until_they_are_written(
     setup: Setup,
 ) -> None:
