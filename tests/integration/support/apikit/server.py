@@ -45,7 +45,8 @@ class ApiServer:
         meta = found["metadata"]
         place = (meta.get("namespace", "default"), meta["name"])
         known = self.objects[plural].get(place)
-        made = {**found, "metadata": {"uid": f"{plural}-{meta['name']}", "generation": 1, **meta}}
+        uid = known["metadata"]["uid"] if known else f"{plural}-{meta['name']}-{next(self._versions)}"
+        made = {**found, "metadata": {"uid": uid, "generation": 1, **meta}}
         made["metadata"]["resourceVersion"] = str(next(self._versions))
         self.objects[plural][place] = made
         await self._tell(plural, "MODIFIED" if known else "ADDED", made, silent)
@@ -101,8 +102,10 @@ class ApiServer:
     async def one(self, request: web.Request) -> web.Response:
         plural, name = request.match_info["plural"], request.match_info["name"]
         found = self.objects[plural].get((request.match_info["namespace"], name))
+        body = json.loads(await request.read() or b"{}")
+        if found is not None and _of_another(found, body):
+            return web.json_response({"message": "UID in precondition is another one"}, status=409)
         if request.method == "PATCH" and (found or "apply" in request.content_type):
-            body = json.loads(await request.read())
             return web.json_response(await self.put(plural, _merged(found or {}, body)))
         if found is None:
             return web.json_response({"message": f"{name} not found"}, status=404)
@@ -128,6 +131,12 @@ class ApiServer:
         finally:
             self.watches[plural].discard(queue)
         return answer
+
+
+def _of_another(found: Json, body: Json) -> bool:
+    """Whether a change is meant for an object with another UID."""
+    wanted = [body.get(part, {}).get("uid") for part in ("metadata", "preconditions")]
+    return any(uid not in (None, found["metadata"]["uid"]) for uid in wanted)
 
 
 def _merged(old: Json, change: Json) -> Json:
