@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
@@ -39,6 +40,7 @@ class ApiServer:
         self.changed = asyncio.Condition()
         self.opened = dict.fromkeys(self.objects, 0)
         self._versions = itertools.count(100)
+        self._asked = asyncio.Event()
 
     async def put(self, plural: str, found: Json, *, silent: bool = False) -> Json:
         """Store an object under a new version."""
@@ -46,7 +48,8 @@ class ApiServer:
         place = (meta.get("namespace", "default"), meta["name"])
         known = self.objects[plural].get(place)
         uid = known["metadata"]["uid"] if known else f"{plural}-{meta['name']}-{next(self._versions)}"
-        made = {**found, "metadata": {"uid": uid, "generation": 1, **meta}}
+        since = known["metadata"]["creationTimestamp"] if known else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        made = {**found, "metadata": {"uid": uid, "generation": 1, "creationTimestamp": since, **meta}}
         made["metadata"]["resourceVersion"] = str(next(self._versions))
         self.objects[plural][place] = made
         await self._tell(plural, "MODIFIED" if known else "ADDED", made, silent)
@@ -75,6 +78,16 @@ class ApiServer:
         async with asyncio.timeout(within), self.changed:
             await self.changed.wait_for(true)
 
+    async def quiet(self, seconds: float) -> None:
+        """Wait until nobody has asked for or changed anything for so long."""
+        while True:
+            self._asked.clear()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._asked.wait()
+            except TimeoutError:
+                return
+
     async def _tell(self, plural: str, kind: str, found: Json, silent: bool) -> None:
         event = {"type": kind, "object": found}
         self.history[plural].append((int(found["metadata"]["resourceVersion"]), event))
@@ -84,6 +97,7 @@ class ApiServer:
             self.changed.notify_all()
 
     async def collection(self, request: web.Request) -> web.StreamResponse:
+        self._asked.set()
         plural = request.match_info["plural"]
         if request.method == "POST":
             body = await request.json()
@@ -100,6 +114,7 @@ class ApiServer:
         return web.json_response({"metadata": version, "items": list(self.objects[plural].values())})
 
     async def one(self, request: web.Request) -> web.Response:
+        self._asked.set()
         plural, name = request.match_info["plural"], request.match_info["name"]
         found = self.objects[plural].get((request.match_info["namespace"], name))
         body = json.loads(await request.read() or b"{}")
