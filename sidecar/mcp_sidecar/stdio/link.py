@@ -66,7 +66,9 @@ class _Wire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.rest = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        connection = transport.get_extra_info("socket")
+        if connection is not None:  # what is no socket loses nothing
+            self.rest = socket.socket(fileno=os.dup(connection.fileno()))
         self.link.opened(self)
 
     def data_received(self, data: bytes) -> None:
