@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -24,6 +24,8 @@ SETTLE_SECONDS = 1.5
 # Beyond its bound a recovery is waited for, so that the report can tell how long it took.
 OVERTIME = 60.0
 LEFT_OVER_SECONDS = 40.0
+# For a session to become stable, beside what else goes on.
+RETRY_SECONDS = 60.0
 # What keeps a fault from being made as it was meant.
 NOT_MADE = (injectors.FaultError, k.WaitError, k.ApiError, httpx.HTTPError, AssertionError, OSError)
 INJECTORS = {**injectors.SERVER_FAULTS, **upheavals.CLUSTER_FAULTS}
@@ -52,7 +54,7 @@ class Campaign:
         else:
             others = facts.for_bystander(fault.kind)
             hit = {name: fault.kind if name == meant.name else others for name in self.world.targets}
-        before = {name: await self.world.facts(self.world.targets[name]) for name in hit}
+        before = await self._before(hit)
         began = time.monotonic()
         try:
             over = await INJECTORS[fault.kind.name](self.world, meant)
@@ -64,6 +66,19 @@ class Campaign:
         await asyncio.gather(
             *(self._recovery(fault, kind, before[name], began, over, name) for name, kind in hit.items())
         )
+
+    async def _before(self, hit: Mapping[str, Kind]) -> dict[str, facts.Facts]:
+        """What is known before a fault; one that costs a retry waits until a stable session gave one back."""
+        end = time.monotonic() + RETRY_SECONDS
+        while True:
+            before = {name: await self.world.facts(self.world.targets[name]) for name in hit}
+            if all(facts.has_retry(kind, before[name]) for name, kind in hit.items()):
+                return before
+            if time.monotonic() > end:
+                names = ", ".join(hit)
+                self.found.complaints.append(f"{names}: no retry was given back within {RETRY_SECONDS:g} s")
+                return before
+            await asyncio.sleep(0.2)
 
     async def _recovery(
         self, fault: Fault, kind: Kind, before: facts.Facts, began: float, over: float, name: str

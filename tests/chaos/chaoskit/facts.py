@@ -63,6 +63,11 @@ def age(item: dict[str, Any], now: datetime) -> float:
     return (now - datetime.fromisoformat(since)).total_seconds() if since else 0.0
 
 
+def has_retry(kind: Kind, before: Facts) -> bool:
+    """Whether a fault that costs a retry finds one: without, Error and a slow attempt are right."""
+    return kind.effect is not Effect.RECREATED or before.failures < len(BACKOFF)
+
+
 def bound(kind: Kind, before: Facts, pod_start: float) -> float:
     """Seconds within which the server must be Ready again after the disturbance is over.
 

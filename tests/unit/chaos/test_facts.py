@@ -97,6 +97,15 @@ def test_a_killed_relay_may_take_what_the_node_makes_it_wait(restarts: int, seco
     assert facts.bound(RELAY, replace(BEFORE, relay_restarts=restarts), 2.0) == seconds
 
 
+@pytest.mark.parametrize(
+    ("kind", "failures", "left"),
+    [(RECREATED, 0, True), (RECREATED, 2, True), (RECREATED, 3, False), (RECREATED, 4, False)]
+    + [(kind, 3, True) for kind in (REPLACED, RELAY, CUT, NOTHING)],
+)
+def test_a_server_is_lost_only_while_it_has_a_retry_left(kind: Any, failures: int, left: bool) -> None:
+    assert facts.has_retry(kind, replace(BEFORE, failures=failures)) is left
+
+
 def test_a_slow_pod_start_is_taken_as_it_was_at_the_beginning() -> None:
     assert facts.bound(RECREATED, BEFORE, 12.0) == 2 + 12 + facts.SLACK_SECONDS
 
