@@ -195,8 +195,9 @@ class Observer:
             logger.info("%s/%s: its pod cannot be looked up: %s", *key, error)
             return
         if found is None or uid_of(found) != uid:
+            cached = self._cache.get(PODS, place)
             gone = {"metadata": {"namespace": key[0], "name": name, "uid": uid}}
-            self._cache.remove(PODS, self._cache.get(PODS, place) or gone)
+            self._cache.remove(PODS, cached if cached is not None and uid_of(cached) == uid else gone)
         if found is not None:
             self._cache.put(PODS, found)
 

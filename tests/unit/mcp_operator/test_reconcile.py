@@ -117,6 +117,20 @@ async def test_a_pod_is_replaced_at_once_where_its_end_was_seen_and_after_a_look
     assert asked.count("mcp-time-1") == (0 if seen else 1)
 
 
+async def test_another_pod_under_the_name_that_the_status_tells_stays_known(setup: Setup, world: Any) -> None:
+    setup.server()
+    await setup.reconcile(KEY)
+    setup.kube.objects[PODS].clear()
+    meta = {"namespace": "default", "name": "mcp-time-1", "uid": "of someone else"}
+    foreign = setup.kube.store(PODS, {"metadata": meta})
+    other = type(setup)(world, setup.kube)
+    other.cache.put(SERVERS, setup.kube.objects[SERVERS]["time"])
+    other.cache.put(PODS, foreign)
+    await other.reconcile(KEY)
+    assert other.cache.get(PODS, ("default", "mcp-time-1")) is not None
+    assert other.cache.is_gone("uid-pods-mcp-time-1")
+
+
 async def test_values_are_made_only_where_some_are_missing_and_kept_only_until_they_are_written(
     setup: Setup,
 ) -> None:
