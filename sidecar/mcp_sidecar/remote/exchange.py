@@ -213,7 +213,7 @@ class Exchanger:
             if not left or found is not Fate.LATER:
                 break
             response.close()
-            after = fate.retry_after(response.headers.get("retry-after", ""), time.time())
+            after = _after(response)
             await asyncio.sleep(min(max(step, after or 0.0), MAX_RETRY_SECONDS))
             step *= 2
         return response
@@ -287,8 +287,13 @@ class Exchanger:
         found = fate.judge(response.status, frame.method, said, in_session=session.named, handshake=handshake)
         if found is Fate.ANSWER:
             take(answer)
-        after = fate.retry_after(response.headers.get("retry-after", ""), time.time())
+        after = _after(response)
         return Outcome(found, response.status, told(response.status, said, body, self.masked), answer, after)
+
+
+def _after(response: Response) -> float | None:
+    """Seconds that the server asks to wait."""
+    return fate.retry_after(response.headers.get("retry-after", ""), time.time())
 
 
 async def _refusal(response: Response) -> bytes:

@@ -55,8 +55,6 @@ class _Wire(asyncio.Protocol):
         self.patience: asyncio.TimerHandle | None = None
         self.frames: list[bytes] = []
         self.sent = Sent()
-        self.greeted = False
-        """Whether the launcher introduced its process: nothing is sent before, so all is sent in order."""
         self.taken_before: int | None = None
         """Lines that the launcher had taken before this connection."""
         self.transport: asyncio.Transport | None = None
@@ -154,7 +152,7 @@ class Link:
         self._limit = limit
         self._wire: _Wire | None = None
         self._met: _Wire | None = None
-        """The last connection on which something may have been sent."""
+        """The last connection whose launcher introduced its process; nothing is sent on one before that."""
         self._incarnation: object = None
 
     @property
@@ -165,7 +163,7 @@ class Link:
     def write(self, frame: bytes) -> bool:
         """Send one frame, given without its line end; False when nothing is connected, or too much waits."""
         wire = self._wire
-        if wire is None or wire.transport is None or wire.congested or not wire.greeted:
+        if wire is None or wire.transport is None or wire.congested or wire is not self._met:
             return False
         wire.send(frame)
         return True
@@ -173,7 +171,7 @@ class Link:
     def control(self, message: dict[str, Any]) -> bool:
         """Send one control message, whatever else waits; False when there is no connection."""
         wire = self._wire
-        if wire is None or wire.transport is None or not wire.greeted:
+        if wire is None or wire.transport is None or wire is not self._met:
             return False
         wire.send(CONTROL + jsontext.dumps(message))
         return True
@@ -223,9 +221,9 @@ class Link:
         """The launcher introduces its process: one known from before gets what did not reach it."""
         before, known = self._met, self._incarnation
         self._met, self._incarnation = wire, hello.get("incarnation")
-        if wire.greeted:
+        if wire is before:
             return
-        wire.greeted, wire.taken_before = True, control.lines_taken(hello)
+        wire.taken_before = control.lines_taken(hello)
         if before is not None and self._incarnation == known:
             self._send_again(before, wire)
 

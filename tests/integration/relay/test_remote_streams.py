@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -13,11 +14,8 @@ CHANGED = b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\
 # The stream of a call.
 
 
-async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
-    unruly: Unruly, relay: MakeRelay
-) -> None:
-    asked: list[int] = []
-    places: list[str] = []
+def begun(asked: list[int]) -> Callable[[Exchange, Json], bool]:
+    """Answers a tool call, whose id it notes, with a stream that breaks off after its first event."""
 
     def post(http: Exchange, message: Json) -> bool:
         if message.get("method") != "tools/call":
@@ -25,6 +23,15 @@ async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
         asked.append(message["id"])
         http.events(b"retry: 1\nid: 0\ndata:\n\n")
         return True
+
+    return post
+
+
+async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
+    unruly: Unruly, relay: MakeRelay
+) -> None:
+    asked: list[int] = []
+    places: list[str] = []
 
     def get(http: Exchange) -> bool:
         place = http.headers.get("last-event-id")
@@ -37,7 +44,7 @@ async def test_a_stream_that_gets_on_is_taken_up_as_often_as_it_ends(
             http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
         return True
 
-    unruly.post, unruly.get = post, get
+    unruly.post, unruly.get = begun(asked), get
     client = await (await ready(relay)).connected()
     assert (await client.call("t"))["result"] == {"content": []}
     assert places == [str(number) for number in range(8)]
@@ -73,13 +80,6 @@ async def test_a_stream_that_a_busy_server_refuses_is_asked_for_again_and_not_fo
     asked: list[int] = []
     left = list(refusals)
 
-    def post(http: Exchange, message: Json) -> bool:
-        if message.get("method") != "tools/call":
-            return False
-        asked.append(message["id"])
-        http.events(b"retry: 1\nid: 0\ndata:\n\n")
-        return True
-
     def get(http: Exchange) -> bool:
         if http.headers.get("last-event-id") is None:
             return False
@@ -89,7 +89,7 @@ async def test_a_stream_that_a_busy_server_refuses_is_asked_for_again_and_not_fo
             http.events(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n\n' % asked[0])
         return True
 
-    unruly.post, unruly.get = post, get
+    unruly.post, unruly.get = begun(asked), get
     client = await (await ready(relay)).connected()
     reply = await client.call("t")
     if answered:
