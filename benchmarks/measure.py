@@ -8,8 +8,19 @@ import asyncio
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 Call = Callable[[], Awaitable[object]]
+
+
+@runtime_checkable
+class Repeating(Protocol):
+    """A call that can be made again and again at less cost than by a loop around it."""
+
+    async def repeat(self, deadline: float) -> int:
+        """Calls until a time of `time.perf_counter`; how many."""
+
 
 WARM_UP_CALLS = 20
 
@@ -34,6 +45,10 @@ async def throughput(clients: Sequence[Call], seconds: float) -> float:
 
     async def loop(call: Call) -> None:
         nonlocal done
+        if isinstance(call, Repeating):
+            made = await call.repeat(deadline)
+            done += made  # not in one: what others counted while this one waited would be lost
+            return
         while time.perf_counter() < deadline:
             await call()
             done += 1
@@ -53,15 +68,37 @@ async def duration(call: Call, times: int) -> float:
     return statistics.median(took)
 
 
+@dataclass(frozen=True)
+class Turns:
+    """Figures of two that took turns, a pair for each round."""
+
+    pairs: Sequence[tuple[float, float]]
+
+    @property
+    def medians(self) -> tuple[float, float]:
+        """The medians of both."""
+        one, other = zip(*self.pairs, strict=True)
+        return statistics.median(one), statistics.median(other)
+
+    @property
+    def ratio(self) -> float:
+        """The second to the first in a pair, the median of all: it holds while a machine's speed drifts."""
+        return statistics.median(other / one for one, other in self.pairs)
+
+
 async def in_turns(
     one: Callable[[], Awaitable[float]], other: Callable[[], Awaitable[float]], rounds: int
-) -> tuple[float, float]:
-    """The medians of two figures over rounds, in each of which the other one is taken first."""
-    figures: tuple[list[float], list[float]] = ([], [])
+) -> Turns:
+    """The figures of two over rounds, in each of which the other one is taken first."""
+    pairs = []
     for number in range(rounds):
-        for which in (0, 1) if number % 2 else (1, 0):
-            figures[which].append(await (one, other)[which]())
-    return statistics.median(figures[0]), statistics.median(figures[1])
+        if number % 2:
+            first = await one()
+            pairs.append((first, await other()))
+        else:
+            second = await other()
+            pairs.append((await one(), second))
+    return Turns(pairs)
 
 
 async def longest_wait(call: Call, during: Call, times: int = 5) -> float:

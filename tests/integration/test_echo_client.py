@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 from echo import Echo, echoes
@@ -27,20 +28,20 @@ def plain(body: bytes) -> bytes:
     return JSON_HEAD % len(body) + body
 
 
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
 @asynccontextmanager
-async def answering(*pieces: bytes) -> AsyncIterator[Echo]:
-    """A client of a server that answers each request with these pieces; after the last it hangs up."""
+async def served_by(handle: Handler) -> AsyncIterator[Echo]:
+    """A client of a server that does this with each connection, until the client goes."""
+    connections = []
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert json.loads(await reader.readexactly(int(head.split(b"content-length: ")[1])))["method"]
-        for piece in pieces:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(0)
-        writer.close()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(asyncio.current_task())
+        with closing(writer), suppress(asyncio.IncompleteReadError):  # the client has gone
+            await handle(reader, writer)
 
-    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         client = McpClient(Endpoint("127.0.0.1", port, f"127.0.0.1:{port}"))
         [echo] = await echoes([client], TEXT)
@@ -48,6 +49,30 @@ async def answering(*pieces: bytes) -> AsyncIterator[Echo]:
             yield echo
         finally:
             echo.close()
+            await asyncio.gather(*filter(None, connections))
+
+
+async def request(reader: asyncio.StreamReader) -> int:
+    """The id of the next request."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    message = json.loads(await reader.readexactly(int(head.split(b"content-length: ")[1])))
+    assert message["method"] == "tools/call"
+    return int(message["id"])
+
+
+@asynccontextmanager
+async def answering(*pieces: bytes) -> AsyncIterator[Echo]:
+    """A client of a server that answers each request with these pieces; after the last it hangs up."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await request(reader)
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    async with served_by(handle) as echo:
+        yield echo
 
 
 async def test_the_own_answer_ends_a_call_also_when_it_comes_in_pieces() -> None:
@@ -85,3 +110,53 @@ async def test_after_a_connection_that_ended_between_two_calls_there_is_another(
         await eventually(closed)
         with pytest.raises(AssertionError, match="something else"):  # the server says the same once more
             await echo()
+
+
+@asynccontextmanager
+async def numbering(number: Callable[[int], int]) -> AsyncIterator[Echo]:
+    """A client of a server that answers each call under a number made of its own."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(plain(answer(number(await request(reader)))))
+
+    async with served_by(handle) as echo:
+        yield echo
+
+
+async def test_calls_are_repeated_until_the_deadline_and_counted() -> None:
+    seen: list[int] = []
+
+    def own(number: int) -> int:
+        seen.append(number)
+        return number
+
+    async with numbering(own) as echo:
+        assert await echo.repeat(0) == 0
+        made = await echo.repeat(time.perf_counter() + 0.2)
+        assert made > 1
+        await echo()
+    assert seen == list(range(1_000_001, 1_000_002 + made))
+
+
+async def test_a_wrong_answer_ends_the_repetition_also_when_it_looks_as_the_one_before() -> None:
+    async with numbering(lambda number: 1_000_009 if number == 1_000_003 else number) as echo:
+        with pytest.raises(AssertionError, match="something else"):
+            await echo.repeat(time.perf_counter() + 60)
+        assert echo.number == 1_000_003
+
+
+async def test_the_same_head_before_a_shorter_body_is_not_taken_for_a_whole_reply() -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in (1_000_001, 1_000_002):
+            assert await request(reader) == number
+            body = answer(number)
+            reply = plain(body if number == 1_000_001 else body + b" ")
+            writer.write(reply[: len(plain(body))])
+            await writer.drain()
+        await reader.read()
+
+    async with served_by(handle) as echo:
+        await echo()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(echo(), 0.2)

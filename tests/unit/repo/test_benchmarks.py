@@ -38,6 +38,20 @@ async def test_throughput_counts_the_answers_of_all_clients() -> None:
     assert made / took <= rate <= made / 0.1
 
 
+async def test_throughput_counts_what_calls_repeat_by_themselves() -> None:
+    class Ten:
+        async def __call__(self) -> None:
+            raise AssertionError("it is to repeat itself")
+
+        async def repeat(self, deadline: float) -> int:
+            await asyncio.sleep(deadline - time.perf_counter())
+            return 10
+
+    started = time.perf_counter()
+    rate = await measure.throughput([Ten() for _ in range(4)], 0.1)
+    assert 40 / (time.perf_counter() - started) <= rate <= 40 / 0.1
+
+
 async def test_the_longest_wait_is_taken_while_the_long_call_runs() -> None:
     gate = asyncio.Event()
 
@@ -76,7 +90,9 @@ async def test_two_that_are_compared_take_turns_and_neither_is_always_the_first(
 
     found = await measure.in_turns(lambda: take("one"), lambda: take("other"), 3)
     assert order == ["other", "one", "one", "other", "other", "one"]
-    assert found == (3.0, 4.0)
+    assert found.pairs == [(2.0, 1.0), (3.0, 4.0), (6.0, 5.0)]
+    assert found.medians == (3.0, 4.0)
+    assert found.ratio == 5 / 6
 
 
 def test_a_missing_figure_is_shown_as_a_dash() -> None:
@@ -91,20 +107,24 @@ def loopback_row(scale: float) -> dict[str, float]:
 
 def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> None:
     rows = {name: loopback_row(scale) for name, scale in (("stdio", 1), ("constant", 1), ("relay", 20))}
-    rows |= {"stdio, SDK server": loopback_row(50), "relay, SDK server": loopback_row(48)}
+    rows |= {"stdio, SDK server": loopback_row(50), "relay, SDK server": {"share_16": 0.94, "share_64": 0.96}}
     assert not any("peer" in line[0] for line in loopback.bars(rows))
     rows |= {
         "relay, JWT": {"jwt_1": 0.8, "jwt_16": 0.9, "jwt_64": 1.1},
-        "slow": loopback_row(2),
-        "slower": loopback_row(1),
+        "slow": {**loopback_row(2), "times_16": 7.9, "warm_16": 7.0},
+        "slower": {**loopback_row(1), "c64": 3, "times_64": 10.0, "warm_64": 9.0},
     }
+    assert loopback.best_peers(rows) == {"slow": [16], "slower": [64]}
     lines = {line[0]: line[2] for line in loopback.bars(rows)}
-    assert lines["calls/s at 16 clients, to the best peer's"] == "10.0 times"
+    assert lines["calls/s at 16 clients, to the best peer's"] == "7.9 times"
+    assert lines["calls/s at 16 clients, to the best peer's when it is warm"] == "7.0 times"
     assert lines["calls/s at 16 clients with JWT, to a bearer token's"] == "0.90"
     assert lines["calls/s of an SDK server at 64 clients, of what it gives alone"] == "96 %"
     assert lines["median added to stdio"] == "19.00 ms"
     verdicts = {line[0]: line[3] for line in loopback.bars(rows)}
     assert verdicts["calls/s at 64 clients, to the best peer's"] == "reached"
+    assert verdicts["calls/s at 16 clients, to the best peer's"] == "missed"
+    assert verdicts["calls/s of an SDK server at 16 clients, of what it gives alone"] == "missed"
     assert verdicts["median added to stdio"] == verdicts["8 MiB result, to stdio's"] == "missed"
 
 
