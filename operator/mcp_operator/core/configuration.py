@@ -1,7 +1,8 @@
 """What a pod is made from, part by part: a digest for each, so that a change can be told by its name.
 
-Parts are named for people: the spec, the restart annotation, each Secret and ConfigMap that is referred to. A
-pod carries them in an annotation. The digest "" says that the part was not there, or not whole.
+Parts are named for people: the spec, the restart annotation, the server's own Secret, each Secret and
+ConfigMap that is referred to. A pod carries them in an annotation. The digest "" says that the part was not
+there, or not whole.
 """
 
 import json
@@ -14,6 +15,7 @@ Parts = Mapping[str, str]
 
 SPEC: Final = "the spec"
 RESTART: Final = f"the annotation {RESTART_ANNOTATION}"
+OWN: Final = "its own Secret (token and keys)"
 OTHERS: Final = "another Secret or ConfigMap"
 # Objects that are named; the others share one part. Keeps the annotation within its limit.
 MAX_OBJECTS: Final = 64
@@ -40,7 +42,11 @@ def change(old: Parts, new: Parts) -> str:
     """What changed, for people."""
     if not old:
         return _UNKNOWN
-    told = [_told(name, old.get(name, ""), new.get(name, "")) for name in sorted({*old, *new})]
+    own = new.get(OWN, "")
+    # Which keys it has follows from the spec; and older operators did not look at it.
+    anew = old.get(SPEC) == new.get(SPEC) and old.get(OWN, own) != own
+    names = sorted(({*old, *new} - {OWN}) | ({OWN} if anew else set()))
+    told = [_told(name, old.get(name, ""), new.get(name, ""), keyed=anew) for name in names]
     changed = [text for text in told if text]
     if not changed:
         return _OPERATOR
@@ -58,12 +64,15 @@ def completed(old: Parts, new: Parts) -> bool:
     return any(new.get(name) for name, digest in old.items() if not digest)
 
 
-def _told(name: str, before: str, now: str) -> str:
+def _told(name: str, before: str, now: str, *, keyed: bool) -> str:
+    """What became of a part; `keyed`: those of objects differ because the key they are made with does."""
     if before == now:
         return ""
-    if name not in {SPEC, RESTART}:
+    if name not in {SPEC, RESTART, OWN}:
         if not before:
             return f"{name} is there now"
         if not now:
             return f"{name} is gone, or a key of it"
+        if keyed:
+            return ""
     return f"{name} changed"

@@ -295,10 +295,12 @@ def _parts(
     # What only concerns when a pod is made, not what it is, is no part of it.
     wish = spec.model_dump(mode="json", exclude_defaults=True, exclude={"recovery", "suspend"})
     gaps = {(gap.kind, gap.name) for gap in missing}
-    objects = references.parts(
-        found, lambda kind, name: lookup[kind, name], gaps, values.get(paths.SIGNING_KEY_FILE, b"")
-    )
-    wished = {configuration.SPEC: references.plain_digest(wish)}
+    signing = values.get(paths.SIGNING_KEY_FILE, b"")
+    objects = references.parts(found, lambda kind, name: lookup[kind, name], gaps, signing)
+    wished = {
+        configuration.SPEC: references.plain_digest(wish),
+        configuration.OWN: references.own_digest(values, signing),
+    }
     marked = {configuration.RESTART: references.plain_digest(restarted)} if restarted else {}
     return {**objects, **marked, **wished}
 

@@ -82,8 +82,16 @@ def digest(references: tuple[Reference, ...], lookup: Lookup, own: Mapping[str, 
     seen = [
         [item.kind, item.name, _chosen(item, lookup(item.kind, item.name))] for item in _fixed(references)
     ]
-    mine = {name: hashlib.sha256(value).hexdigest() for name, value in own.items()}
-    return _keyed([seen, mine], key)
+    return _keyed([seen, _mine(own)], key)
+
+
+def own_digest(own: Mapping[str, bytes], key: bytes) -> str:
+    """Hash of the own Secret, keyed as the others are."""
+    return _keyed(_mine(own), key)
+
+
+def _mine(own: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(value).hexdigest() for name, value in own.items()}
 
 
 def _fixed(references: tuple[Reference, ...]) -> Iterator[Reference]:

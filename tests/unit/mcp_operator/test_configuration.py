@@ -27,6 +27,43 @@ def test_what_changed_is_named(old: dict[str, str], new: dict[str, str], told: s
     assert configuration.change(old, new) == told
 
 
+OWN = "its own Secret (token and keys)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        # The digests of all objects are made with a key of that Secret.
+        (
+            {**BASE, OWN: "1"},
+            {"the spec": "1", SECRET: "z", 'ConfigMap "c"': "y", OWN: "2"},
+            f"{OWN} changed",
+        ),
+        (
+            {**BASE, OWN: "1"},
+            {**BASE, SECRET: "", OWN: "2"},
+            'Secret "keys" is gone, or a key of it, its own',
+        ),
+        # Which keys it has follows from the spec.
+        ({**BASE, OWN: "1"}, {**BASE, "the spec": "2", OWN: "2"}, "the spec changed"),
+        (
+            {**BASE, OWN: "1"},
+            {**BASE, "the spec": "2", SECRET: "z", OWN: "2"},
+            'Secret "keys" changed, the spec',
+        ),
+        # Made by an operator that did not look at it.
+        (BASE, {**BASE, SECRET: "z", OWN: "2"}, 'Secret "keys" changed'),
+        (BASE, {**BASE, OWN: "2"}, "the operator was upgraded"),
+    ],
+)
+def test_a_new_token_is_told_as_that_and_not_as_a_change_of_what_is_referred_to(
+    old: dict[str, str], new: dict[str, str], told: str
+) -> None:
+    found = configuration.change(old, new)
+    assert found.startswith(told)
+    assert ("its own" in found) is ("its own" in told)
+
+
 def test_a_change_of_none_of_the_parts_is_the_operators_own() -> None:
     assert configuration.change(BASE, BASE).startswith("the operator was upgraded")
 

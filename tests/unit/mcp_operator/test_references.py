@@ -110,6 +110,12 @@ def test_each_object_has_a_digest_of_its_own_so_that_a_change_can_be_told_by_nam
     assert parts({"c": {}}, ("Secret", "s"))['Secret "s"'] == ""
 
 
+def test_the_own_secret_has_a_digest_of_its_own_that_nothing_can_be_guessed_from() -> None:
+    before = references.own_digest({"token": b"t"}, b"key")
+    assert before != references.own_digest({"token": b"other"}, b"key")
+    assert before != references.own_digest({"token": b"t"}, b"another key")
+
+
 def test_a_token_is_followed_without_a_new_pod_unless_something_else_needs_it() -> None:
     def digest(items: tuple[Reference, ...], value: str) -> tuple[str, dict[str, str]]:
         def lookup(_: str, __: str) -> dict[str, str]:
