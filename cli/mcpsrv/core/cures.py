@@ -78,9 +78,9 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.INITIALIZED: "",
     Reason.INITIALIZING: "Wait: the first start of npx and uvx downloads the package. `mcpsrv logs {name} "
     "-f` shows how far it is.",
-    Reason.STARTUP_TIMEOUT: "Raise spec.session.startupTimeoutSeconds if the server only needs longer, for "
-    "example for a download; otherwise check that spec.command starts a server that speaks MCP on "
-    "stdin and stdout, not over HTTP.",
+    Reason.STARTUP_TIMEOUT: "Check that spec.command starts a server that speaks MCP on stdin and stdout, "
+    "not over HTTP. If it only needs longer, for example for a download: raise "
+    "spec.session.startupTimeoutSeconds.",
     Reason.INITIALIZE_FAILED: "The program answered, but not as an MCP server: check that spec.command "
     "starts the stdio server.",
     Reason.LIST_TOOLS_FAILED: "The server refuses to list its tools: read its log, and try another version "
@@ -88,8 +88,8 @@ BY_REASON: Final[dict[str, str]] = {
     Reason.TOOL_OVERRIDES_UNMATCHED: "Correct spec.tools.overrides: the name has to be one that the server "
     "itself gives a tool, the rename one that it gives to none.",
     Reason.TRANSPORT_DROPPED: "Nothing: the connection is restored by itself, the server keeps running.",
-    Reason.REMOTE_UNREACHABLE: "Is spec.remote.url right, and the server up? spec.network.egress Internet "
-    "leads to no address inside the cluster. It is tried again by itself.",
+    Reason.REMOTE_UNREACHABLE: "Is spec.remote.url right, and the server up? For an address inside the "
+    "cluster choose spec.network.egress Custom, or All: Internet leads to none. It is tried again by itself.",
     Reason.REMOTE_UNAVAILABLE: "Nothing here: the remote server is asked again by itself.",
     Reason.REMOTE_DENIED: "Correct the value that spec.remote.headersFrom names; a change is taken "
     "up by itself.",
