@@ -47,8 +47,8 @@ def release_code_now_and_then(loop: asyncio.AbstractEventLoop) -> None:
     """Once the start is over, and every minute from then on, let go of code that is not being run."""
 
     def release() -> None:
+        loop.call_later(RELEASE_SECONDS, release)  # first: this time it may not work
         release_code()
-        loop.call_later(RELEASE_SECONDS, release)
 
     loop.call_later(START_SECONDS, release)
 

@@ -6,6 +6,7 @@ listener is called from the event loop's read callback and must never block.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import socket
@@ -18,6 +19,10 @@ from mcp_sidecar.core.sent import Sent
 
 CONTROL = b"\0"
 FINISH_SECONDS = 1.0
+LARGE_SECONDS = 30.0
+"""A large frame is kept so long at least in case that the connection breaks; then only while it waits."""
+# Of the relay itself, or of a launcher that is busy: they say nothing about whether it is there.
+_OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EINTR})
 _REST_BYTES = 65536
 
 
@@ -61,12 +66,13 @@ class _Wire(asyncio.Protocol):
         self.rest: socket.socket | None = None
         """The same socket once more: what it holds when a write fails, the transport would not read."""
         self.congested = False
+        self.letting_go: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
         connection = transport.get_extra_info("socket")
         if connection is not None:  # what is no socket loses nothing
-            self.rest = socket.socket(fileno=os.dup(connection.fileno()))
+            self.rest = _again(connection)
         self.link.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -87,9 +93,8 @@ class _Wire(asyncio.Protocol):
         except jsontext.JsonError as error:
             log.event("launcher_message_unreadable", logging.WARNING, error=str(error))
             return
-        if isinstance(message, dict):
-            if message.get("event") == "hello":
-                self.link.met(self, message)
+        # A connection that was given up can carry no answer to a greeting: the next one has its own.
+        if isinstance(message, dict) and (message.get("event") != "hello" or self.link.met(self, message)):
             self.listener.control(message)
 
     def send(self, frame: bytes) -> None:
@@ -99,11 +104,27 @@ class _Wire(asyncio.Protocol):
         self.frames.append(frame)
 
     def _flush(self) -> None:
-        self.sent.add(self.frames)
-        if self.transport is not None and self.frames:
-            self.frames.append(b"")
-            self.transport.write(b"\n".join(self.frames))
-        self.frames.clear()
+        frames, self.frames = self.frames, []
+        if self.transport is None or self.transport.is_closing():
+            # What waited in the transport is gone, and how much that was: nothing of it may be forgotten now.
+            self.sent.add(frames, None)
+            return
+        if not frames:
+            return
+        self.transport.write(b"\n".join((*frames, b"")))
+        self.sent.add(frames, self.transport.get_write_buffer_size())
+        if self.sent.large and self.letting_go is None:
+            self._let_go_of(0)
+
+    def _let_go_of(self, count: int) -> None:
+        """Do without so many frames, if none of them waits any more; later without those sent until now."""
+        self.letting_go = None
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not self.transport.get_write_buffer_size():
+            self.sent.let_go(count)
+        if self.sent.large:
+            self.letting_go = self.loop.call_later(LARGE_SECONDS, self._let_go_of, self.sent.count)
 
     def finish(self) -> None:
         """Say that no more frames come; read on until the launcher closes: no line on its way is lost."""
@@ -126,8 +147,9 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        if self.patience is not None:
-            self.patience.cancel()
+        for timer in (self.patience, self.letting_go):
+            if timer is not None:
+                timer.cancel()
         self._read_rest()
         self.link.ended(self, error)
         if not self.closed.done():
@@ -141,6 +163,15 @@ class _Wire(asyncio.Protocol):
             rest.shutdown(socket.SHUT_RDWR)  # nothing comes after what is there
             while data := rest.recv(_REST_BYTES, socket.MSG_DONTWAIT):
                 self.data_received(data)
+
+
+def _again(connection: Any) -> socket.socket | None:
+    """The same socket once more; None where the relay has no descriptor left: it does without."""
+    try:
+        return socket.socket(fileno=os.dup(connection.fileno()))
+    except OSError as error:
+        log.event("launcher_connection_not_copied", logging.WARNING, error=error.strerror or str(error))
+        return None
 
 
 class Link:
@@ -191,7 +222,8 @@ class Link:
                 wire = await self._connect()
             except OSError as error:
                 # The launcher names its socket when it listens: one that refuses has ended.
-                ended = steps is backoff.AFTER_DROP or isinstance(error, ConnectionRefusedError)
+                dropped = steps is backoff.AFTER_DROP and error.errno not in _OWN_FAULTS
+                ended = dropped or isinstance(error, ConnectionRefusedError)
                 if ended and not told:
                     log.event("launcher_unreachable", logging.WARNING, error=error.strerror or str(error))
                     self._listener.unreachable()
@@ -217,15 +249,20 @@ class Link:
         """A connection was made."""
         self._wire = wire
 
-    def met(self, wire: _Wire, hello: Mapping[str, Any]) -> None:
-        """The launcher introduces its process: one known from before gets what did not reach it."""
+    def met(self, wire: _Wire, hello: Mapping[str, Any]) -> bool:
+        """The launcher introduces its process: one known from before gets what did not reach it.
+
+        False: the connection is not to be used any more.
+        """
+        if wire is not self._wire or wire.transport is None:
+            return False
         before, known = self._met, self._incarnation
         self._met, self._incarnation = wire, hello.get("incarnation")
-        if wire is before:
-            return
-        wire.taken_before = control.lines_taken(hello)
-        if before is not None and self._incarnation == known:
-            self._send_again(before, wire)
+        if wire is not before:
+            wire.taken_before = control.lines_taken(hello)
+            if before is not None and self._incarnation == known:
+                self._send_again(before, wire)
+        return True
 
     def _send_again(self, before: _Wire, wire: _Wire) -> None:
         if before.taken_before is None or wire.taken_before is None:

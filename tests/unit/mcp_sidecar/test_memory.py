@@ -1,9 +1,14 @@
 """What a relay gives back once it has started."""
 
+import asyncio
+import errno
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -76,3 +81,17 @@ print(json.dumps([before, after, ssl.create_default_context().check_hostname]))
     before, after, works = json.loads(ran.stdout)
     assert after < before * 0.7
     assert works
+
+
+def test_code_is_released_again_after_it_could_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[tuple[float, Callable[[], None]]] = []
+    loop = SimpleNamespace(call_later=lambda delay, work: planned.append((delay, work)))
+
+    def full() -> None:
+        raise OSError(errno.EMFILE, "no descriptor is left")
+
+    monkeypatch.setattr(memory, "release_code", full)
+    memory.release_code_now_and_then(cast("asyncio.AbstractEventLoop", loop))
+    with pytest.raises(OSError, match="descriptor"):
+        planned[0][1]()
+    assert [delay for delay, _ in planned] == [memory.START_SECONDS, memory.RELEASE_SECONDS]
