@@ -222,8 +222,10 @@ class Link:
                 wire = await self._connect()
             except OSError as error:
                 # The launcher names its socket when it listens: one that refuses has ended.
-                dropped = steps is backoff.AFTER_DROP and error.errno not in _OWN_FAULTS
-                ended = dropped or isinstance(error, ConnectionRefusedError)
+                own = error.errno in _OWN_FAULTS
+                if own:
+                    log.event("launcher_not_asked", logging.WARNING, error=error.strerror or str(error))
+                ended = isinstance(error, ConnectionRefusedError) or (steps is backoff.AFTER_DROP and not own)
                 if ended and not told:
                     log.event("launcher_unreachable", logging.WARNING, error=error.strerror or str(error))
                     self._listener.unreachable()

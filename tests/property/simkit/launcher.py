@@ -43,6 +43,12 @@ class Pipe(asyncio.Transport):
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is buffered here."""
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.lost
+
     def lose(self) -> None:
         """The connection breaks."""
         if not self.lost:
