@@ -87,26 +87,20 @@ class Echo(asyncio.Protocol):
         self.transport.write(b"%b%d\r\n\r\n%b" % (self.head, len(body), body))
 
     def _whole(self) -> bool:
-        """Whether all of the reply is there, which is plain for one that begins as the one before."""
+        """Whether all of the reply is there, by its length or its last chunk."""
         if len(self.received) == self.known_size and self.received.startswith(self.known_head):
             return True
-        if not is_whole(self.received):
-            return False
         head, end, body = self.received.partition(b"\r\n\r\n")
-        length = _LENGTH.search(head)
-        if length and len(body) == int(length[1]):
-            self.known_head, self.known_size = head + end, len(self.received)
+        found = _LENGTH.search(head)
+        if found is None:
+            return body.endswith(_LAST_CHUNK)
+        if len(body) < int(found[1]):
+            return False
+        self.known_head, self.known_size = head + end, len(head) + len(end) + int(found[1])
         return True
 
     def close(self) -> None:
         self.transport.close()
-
-
-def is_whole(reply: bytes) -> bool:
-    """Whether an HTTP reply has come to its end, by its length or by the last of its chunks."""
-    head, _, body = reply.partition(b"\r\n\r\n")
-    found = _LENGTH.search(head)
-    return len(body) >= int(found[1]) if found else body.endswith(_LAST_CHUNK)
 
 
 async def echoes(clients: list[McpClient], text: str) -> list[Echo]:

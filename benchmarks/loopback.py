@@ -212,7 +212,7 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
         ),
         measure.bar("start beyond the server's own", "≤ 0.4 s", f"{start:.2f} s", reached=start <= 0.4),
         *(sdk_share(rows, count) for count in pairs.CLIENTS),
-        *(issued(rows, count) for count in (1, 16, 64) if JWT in rows),
+        *(issued(rows, count) for count in (1, *pairs.CLIENTS) if JWT in rows),
         *(
             line
             for name, counts in best_peers(rows).items()

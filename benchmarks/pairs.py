@@ -46,20 +46,19 @@ async def echoing(bridge: targets.Bridge, count: int) -> AsyncIterator[list[meas
 
 async def sdk_server() -> tuple[Row, Row]:
     """Calls/s of a server on the official SDK, alone and behind the relay: what a usual server loses."""
-    pipe, bridge = targets.Pipe(targets.SDK_SERVER), targets.relay(targets.SDK_SERVER)
+    pipe = targets.Pipe(targets.SDK_SERVER)
     await pipe.connect()
     echo = functools.partial(pipe.call, "echo", text=TEXT)
     alone: Row = {}
     behind: Row = {}
     try:
-        await bridge.ready()
-        for count in CLIENTS:
-            async with echoing(bridge, count) as calls:
-                found = await _turns([echo] * count, calls, ROUNDS)
-            alone[f"c{count}"], behind[f"c{count}"] = found.medians
-            behind[f"share_{count}"] = found.ratio
+        async with ready(functools.partial(targets.relay, targets.SDK_SERVER)) as [bridge]:
+            for count in CLIENTS:
+                async with echoing(bridge, count) as calls:
+                    found = await _turns([echo] * count, calls, ROUNDS)
+                alone[f"c{count}"], behind[f"c{count}"] = found.medians
+                behind[f"share_{count}"] = found.ratio
     finally:
-        bridge.stop()
         await pipe.close()
     return alone, behind
 

@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import signal
-from functools import partial
 from typing import Any
 
 import pytest
@@ -81,10 +80,8 @@ async def test_nothing_is_lost_that_waited_for_a_server_that_does_not_read(
 
 
 async def test_a_relay_without_a_descriptor_left_connects_all_the_same(
-    make_pod: Any, monkeypatch: pytest.MonkeyPatch
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pod: Pod = await make_pod()
-    await pod.settled()
     assert pod.launcher is not None
     client, asked = await pod.connected(), 0
 
@@ -103,12 +100,10 @@ async def test_a_relay_without_a_descriptor_left_connects_all_the_same(
 
 
 async def test_a_fault_of_the_relay_itself_does_not_count_as_the_end_of_the_launcher(
-    make_pod: Any, monkeypatch: pytest.MonkeyPatch
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pod: Pod = await make_pod()
-    await pod.settled()
     assert pod.launcher is not None
-    client, failed = await pod.connected(), 0
+    client, failed, again = await pod.connected(), 0, asyncio.Event()
     held = asyncio.create_task(client.call("hold"))
     let_go = await pod.holding()
     connect = asyncio.get_running_loop().create_unix_connection
@@ -117,19 +112,16 @@ async def test_a_fault_of_the_relay_itself_does_not_count_as_the_end_of_the_laun
         nonlocal failed
         failed += 1
         if failed > 2:
+            again.set()
             return await connect(*given, **named)
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_unix_connection", busy)
     shut_down(pod.launcher.pid, "server.sock")
-    await eventually(partial(_over, lambda: failed > 2))
-    let_go()
     async with asyncio.timeout(LIMIT_SECONDS):
+        await again.wait()
+        let_go()
         assert (await held)["result"]
-
-
-async def _over(holds: Any) -> bool:
-    return bool(holds())
 
 
 async def test_a_greeting_on_a_connection_that_was_given_up_is_not_taken_for_the_next_ones(
@@ -137,15 +129,21 @@ async def test_a_greeting_on_a_connection_that_was_given_up_is_not_taken_for_the
 ) -> None:
     pod = bare_pod
     pod.launch("answer")
-    await eventually(partial(_over, pod.socket.exists))
+
+    async def listening() -> bool:
+        return pod.socket.exists()
+
+    async def linked() -> bool:
+        assert pod.service is not None
+        connection = pod.service.relay.upstream.link
+        return isinstance(connection, Link) and connection._wire is not None
+
+    await eventually(listening)
     assert pod.launcher is not None
     os.kill(pod.launcher.pid, signal.SIGSTOP)  # it says nothing, but can be connected to
     try:
         await pod.relay()
-        assert pod.service is not None
-        connection = pod.service.relay.upstream.link
-        assert isinstance(connection, Link)
-        await eventually(partial(_over, lambda: connection._wire is not None))
+        await eventually(linked)
         assert (await pod.admin("POST", "/reconnect", **ADMIN)).status_code == 202
     finally:
         os.kill(pod.launcher.pid, signal.SIGCONT)
