@@ -6,10 +6,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEV := PYTHONPATH=$(CURDIR)/tests/cluster $(CURDIR)/$(BIN)/python -m devcluster
+# The relay as its image has it: compiled, for this environment's Python.
+RELAY := $(CURDIR)/$(VENV)/relay
 # Go from PATH, else as a package beside Python.
 GO ?= "$$($(DEV) tool go)"
 
-.PHONY: help venv demo test check lint types audit unit fuzz launcher launcher-test chart-test integration conformance e2e attack chaos chaos-short servers images release cluster cluster-down kubeconfig bench tables scale soak lock crd clean
+.PHONY: help venv demo test check lint types audit unit fuzz launcher launcher-test chart-test relay integration conformance e2e attack chaos chaos-short servers images release cluster cluster-down kubeconfig bench tables scale soak lock crd clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -53,24 +55,31 @@ launcher: $(VENV)/.ready ## build build/mcp-launcher, static, for GOARCH
 	@mkdir -p build
 	@cd sidecar/launcher && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o ../../build/mcp-launcher .
 
+$(RELAY)/.ready: $(VENV)/.ready $(shell find sidecar/mcp_sidecar sidecar/compiler -name '*.py')
+	@echo "==> compiling the relay into $(VENV)/relay (a minute)" >&2
+	@tests/cluster/make-relay $(BIN)/python $(RELAY)
+	@touch $@
+
+relay: $(RELAY)/.ready ## compile the relay as its image has it (PYTHONPATH=.venv/relay takes it in place of the sources)
+
 launcher-test: $(VENV)/.ready ## vet and test the launcher
 	@echo "==> launcher tests"
 	@cd sidecar/launcher && unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && \
 	  { test -z "$$unformatted" || { echo "gofmt -w: $$unformatted" >&2; exit 1; }; } && $(GO) vet . && $(GO) test .
 
-integration: $(VENV)/.ready launcher ## relay, launcher and real servers as processes, no cluster
-	@echo "==> integration tests"
-	@$(BIN)/pytest tests/integration -q -n 2
+integration: $(VENV)/.ready launcher relay ## compiled relay, launcher and real servers as processes, no cluster
+	@echo "==> integration tests, and random stories, with the compiled relay"
+	@PYTHONPATH=$(RELAY) $(BIN)/pytest tests/integration tests/property -q -n 2
 
-conformance: $(VENV)/.ready launcher ## the official MCP conformance suite against relay, launcher and one stdio server
+conformance: $(VENV)/.ready launcher relay ## the official MCP conformance suite against relay, launcher and one stdio server
 	@echo "==> conformance" >&2
-	@PYTHONPATH=tests/conformance $(BIN)/python -m suitekit
+	@PYTHONPATH=$(RELAY):tests/conformance $(BIN)/python -m suitekit
 
 test: ## everything: lint, types, unit, chart, integration, conformance, end to end, attacks and faults on a real cluster
 	@$(MAKE) --no-print-directory check chart-test integration conformance cluster e2e attack chaos-short
 
 lock: $(VENV)/.ready ## lock the dependencies of each image and of development
-	@for g in operator-image:operator sidecar-image:sidecar runtime-image:runtime testserver-image:testserver cli:cli dev:dev \
+	@for g in operator-image:operator relay-compiler:compiler sidecar-image:sidecar runtime-image:runtime testserver-image:testserver cli:cli dev:dev \
 	  client-mcp1:client-mcp1 client-fastmcp:client-fastmcp; do \
 	  $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --upgrade \
 	    --group $${g%%:*} -o requirements/$${g##*:}.txt; done
@@ -109,7 +118,7 @@ chaos: $(VENV)/.ready ## 200 faults in random order, while clients call (SEED=N,
 	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(CHAOS) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) --json build/chaos.json
 
 # The tables go to build/bench-*.md as docs/performance.md has them, all figures to build/bench-*.json.
-BENCH := PYTHONPATH=tests/cluster:tests/e2e/support $(BIN)/python
+KITS := tests/cluster:tests/e2e/support
 REPEAT = $(if $(REPETITIONS),--repetitions $(REPETITIONS))
 
 # The system's Python is compiled with profiles, as that of the images, and a tenth faster for it; that of a version
@@ -120,21 +129,22 @@ BENCH_PYTHON = $(shell $(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_inf
 bench: ## measure on loopback (with peers), then in the cluster (REPETITIONS=N); tables also in build/bench-*.md
 	@$(MAKE) --no-print-directory tables $(if $(BENCH_PYTHON),PYTHON=$(BENCH_PYTHON) VENV=build/venv)
 
-tables: $(VENV)/.ready launcher
+tables: $(VENV)/.ready launcher relay
 	@echo "==> loopback"
-	@$(BENCH) benchmarks/loopback.py --peers $(REPEAT) --json build/bench-loopback.json | tee build/bench-loopback.md
+	@PYTHONPATH=$(RELAY):$(KITS) $(BIN)/python benchmarks/loopback.py --peers $(REPEAT) --json build/bench-loopback.json \
+	  | tee build/bench-loopback.md
 	@$(MAKE) --no-print-directory cluster
 	@echo "==> cluster"
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" $(BENCH) benchmarks/cluster.py $(REPEAT) --json build/bench-cluster.json \
-	  | tee build/bench-cluster.md
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=$(KITS) $(BIN)/python benchmarks/cluster.py $(REPEAT) \
+	  --json build/bench-cluster.json | tee build/bench-cluster.md
 
 scale: $(VENV)/.ready ## the operator with many servers (SERVERS=1000): at rest, and after its restart
 	@$(MAKE) --no-print-directory cluster
-	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=tests/cluster:tests/e2e/support \
+	@KUBECONFIG="$$($(MAKE) -s kubeconfig)" PYTHONPATH=$(KITS) \
 	  $(BIN)/python benchmarks/scale.py --servers $(or $(SERVERS),1000)
 
-soak: $(VENV)/.ready launcher ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
-	@PYTHONPATH=tests/cluster:tests/e2e/support:tests/integration/support \
+soak: $(VENV)/.ready launcher relay ## an hour with 64 clients on one relay: memory flat, nothing left (MINUTES=…, RATE=…)
+	@PYTHONPATH=$(RELAY):$(KITS):tests/integration/support \
 	  $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),60) --rate $(or $(RATE),300)
 
 images: $(VENV)/.ready ## build the images that changed, by docker or buildah

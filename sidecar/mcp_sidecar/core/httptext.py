@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 MAX_HEAD_BYTES = 32 * 1024
 MAX_HEADERS = 100
@@ -60,7 +61,7 @@ class Head:
     """The client speaks HTTP/1.0: it gets no chunks, and one reply a connection."""
     echo: Sequence[Field] = ()
     """What every reply to this request repeats of it: its X-Request-Id, if that is a usable one."""
-    memo: object = None
+    memo: Any = None
     """What the application found out from this head; it is there again with the next of the same text."""
     subject: str = ""
     """Who sent it, as the application found out."""

@@ -12,7 +12,10 @@ from mcp_sidecar.core import frames, handshake
 from mcp_sidecar.core.document import Problem
 from mcp_sidecar.core.modern import discover, envelope, errors
 
-AUTO, LEGACY, MODERN = PROTOCOLS = ("Auto", "Legacy", "Modern")
+AUTO: str = "Auto"
+LEGACY: str = "Legacy"
+MODERN: str = "Modern"
+PROTOCOLS = (AUTO, LEGACY, MODERN)
 INITIALIZE, DISCOVER = "initialize", "server/discover"
 # How servers without sessions refuse `initialize`: they know no such method, or miss the envelope first.
 _REFUSALS = (frames.METHOD_NOT_FOUND, frames.INVALID_PARAMS, errors.UNSUPPORTED_VERSION)

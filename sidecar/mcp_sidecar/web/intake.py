@@ -65,10 +65,11 @@ class Intake:
     """Reads the requests of one connection. The parser calls back from within `feed`."""
 
     __slots__ = (
-        "__weakref__", "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size",
+        "_application", "_began", "_body", "_body_size", "_exchange", "_fields", "_head_size",
         "_headers", "_known_head", "_known_size", "_known_text", "_loop", "_moved", "_parser", "_passed",
         "_plain", "_sink", "_unfinished", "_url", "deaf", "phase",
     )  # fmt: skip
+    __deletable__ = ("_sink",)  # compiled classes have to say so
 
     def __init__(self, sink: Sink, application: Application, loop: asyncio.AbstractEventLoop) -> None:
         self._sink = sink

@@ -48,6 +48,8 @@ IMAGES = (
         (
             SBOM,
             "requirements/sidecar.txt",
+            "requirements/compiler.txt",
+            "sidecar/compiler",
             "sidecar/mcp_sidecar",
             "sidecar/mcp_relay_api",
             "build/mcp-launcher",

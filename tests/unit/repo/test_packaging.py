@@ -15,6 +15,7 @@ PACKAGES = {"mcp_operator", "mcp_sidecar", "mcp_relay_api", "mcpsrv"}
 # Image group and the lock made from it by `make lock`.
 LOCKS = {
     "operator-image": "operator",
+    "relay-compiler": "compiler",
     "sidecar-image": "sidecar",
     "runtime-image": "runtime",
     "testserver-image": "testserver",
@@ -65,7 +66,7 @@ def test_every_package_of_a_group_is_locked_with_hashes(
     assert text.count("==") <= text.count("--hash=sha256:")
 
 
-@pytest.mark.parametrize("lock", ["operator", "sidecar"])
+@pytest.mark.parametrize("lock", ["operator", "compiler", "sidecar"])
 def test_an_image_gets_the_versions_that_were_tested(lock: str) -> None:
     tested = _locked("dev")
     assert {name: version for name, version in _locked(lock).items() if tested[name] != version} == {}

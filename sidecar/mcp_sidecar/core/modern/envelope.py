@@ -11,13 +11,13 @@ from mcp_sidecar.core.modern.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION,
 REVISION = "2026-07-28"
 REVISIONS = (REVISION,)
 PREFIX = "io.modelcontextprotocol/"
-VERSION_KEY = PREFIX + "protocolVersion"
-CAPABILITIES_KEY = PREFIX + "clientCapabilities"
-INFO_KEY = PREFIX + "clientInfo"
-LEVEL_KEY = PREFIX + "logLevel"
+VERSION_KEY: str = PREFIX + "protocolVersion"
+CAPABILITIES_KEY: str = PREFIX + "clientCapabilities"
+INFO_KEY: str = PREFIX + "clientInfo"
+LEVEL_KEY: str = PREFIX + "logLevel"
 KEYS = frozenset({VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LEVEL_KEY})
-SERVER_INFO_KEY = PREFIX + "serverInfo"
-SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
+SERVER_INFO_KEY: str = PREFIX + "serverInfo"
+SUBSCRIPTION_KEY: str = PREFIX + "subscriptionId"
 
 # Methods whose subject stands in a header, and the param that names it.
 NAMED: Mapping[str, str] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

@@ -1,0 +1,68 @@
+"""What keeps the list of compiled modules whole: the compiler itself notices none of it, a pod would."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import relay_compiler
+
+SOURCES = Path(__file__).resolve().parents[3] / "sidecar" / relay_compiler.PACKAGE
+
+
+def _trees() -> dict[str, ast.Module]:
+    found = sorted(SOURCES.rglob("*.py"))
+    return {str(path.relative_to(SOURCES).with_suffix("")): ast.parse(path.read_bytes()) for path in found}
+
+
+def _names(base: ast.expr) -> Iterator[str]:
+    """The class of an expression after the colon: `Call`, `calls.Call`, `Call[int]`."""
+    inner = base.value if isinstance(base, ast.Subscript) else base
+    if isinstance(inner, ast.Name | ast.Attribute):
+        yield inner.id if isinstance(inner, ast.Name) else inner.attr
+
+
+def _classes(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name, [name for base in node.bases for name in _names(base)]
+
+
+def test_each_is_there_once_in_order() -> None:
+    assert sorted(set(relay_compiler.MODULES)) == list(relay_compiler.MODULES)
+    assert set(relay_compiler.MODULES) <= set(_trees())
+
+
+def test_a_class_made_from_a_compiled_one_is_compiled() -> None:
+    trees = _trees()
+    bases = {name for module in relay_compiler.MODULES for name, _ in _classes(trees[module])}
+    rest = set(trees) - set(relay_compiler.MODULES)
+    interpreted = {module: [*_classes(trees[module])] for module in sorted(rest)}
+    assert [
+        (module, name) for module, found in interpreted.items() for name, above in found if bases & set(above)
+    ] == []
+    assert sum(map(len, interpreted.values())) > 20  # else nothing was looked at
+
+
+def test_none_calls_itself() -> None:
+    # Compiled, a function that goes on for ever is no RecursionError but the end of the process.
+    trees = _trees()
+    functions = [
+        (module, node)
+        for module in relay_compiler.MODULES
+        for node in ast.walk(trees[module])
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert [(module, node.name) for module, node in functions if node.name in _called_in(node)] == []
+    assert len(functions) > 200  # else nothing was looked at
+
+
+def _called_in(node: ast.AST) -> Iterator[str]:
+    """Functions of the module and methods of `self` that are called at once, not later by a lambda."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.Lambda):
+            yield from _called_in(child)
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name):
+            yield node.func.id
+        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            yield node.func.attr if node.func.value.id == "self" else ""
