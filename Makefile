@@ -45,9 +45,9 @@ unit: $(VENV)/.ready ## unit tests, and random stories in a short run
 	@echo "==> unit tests"
 	@$(BIN)/pytest tests/unit tests/property -q -n 2
 
-fuzz: $(VENV)/.ready ## the long run of what `make unit` does shortly: 10,000 random stories, 1,000,000 inputs without sense
+fuzz: $(VENV)/.ready relay ## the long run of what `make unit` does shortly: 10,000 random stories, 1,000,000 inputs without sense
 	@echo "==> 10,000 stories of clients, server and connections; 1,000,000 inputs"
-	@$(BIN)/pytest tests/property -q --hypothesis-profile=long -o timeout=7200
+	@PYTHONPATH=$(RELAY) $(BIN)/pytest tests/property -q --hypothesis-profile=long -o timeout=7200
 	@echo "==> the launcher's framer, for a minute"
 	@cd sidecar/launcher && $(GO) test -run '^$$' -fuzz FuzzFramer -fuzztime 60s -fuzzminimizetime 1s .
 

@@ -1,10 +1,12 @@
 """Our relay on loopback, between the floor (stdio alone) and the ceiling (a constant HTTP reply).
 
-    PYTHONPATH=tests/e2e/support .venv/bin/python benchmarks/loopback.py [--peers] [--json FILE]
+    make launcher relay
+    PYTHONPATH=.venv/relay:tests/cluster:tests/e2e/support \\
+      .venv/bin/python benchmarks/loopback.py [--peers] [--json FILE]
 
-One client program measures every target in one run, interleaved over the repetitions, against one
-raw stdio server (tests/e2e/servers/raw.py). Compare ratios: on a small shared machine single figures
-move by tens of percent.
+The relay is compiled, as in its image; without the first folder it is that of the sources. One client program
+measures every target in one run, interleaved over the repetitions, against one raw stdio server
+(tests/e2e/servers/raw.py). Compare ratios: on a small shared machine single figures move by tens of percent.
 """
 
 import argparse
@@ -248,10 +250,11 @@ def best_peers(rows: dict[str, Row]) -> dict[str, list[int]]:
 
 
 def best_peer(row: Row, count: int) -> list[list[str]]:
-    what, times = f"calls/s at {count} clients, to the best peer's", row[f"times_{count}"]
+    what = f"calls/s at {count} clients, to the best peer's"
+    measured = {what: row[f"times_{count}"], f"{what} when it is warm": row[f"warm_{count}"]}
     return [
-        measure.bar(what, "≥ 8 times", f"{times:.1f} times", reached=times >= 8),
-        [f"{what} when it is warm", "", f"{row[f'warm_{count}']:.1f} times", ""],
+        measure.bar(told, "≥ 8 times", f"{times:.1f} times", reached=times >= 8)
+        for told, times in measured.items()
     ]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import relay_compiler
 from clusterkit import kube as k
 from clusterkit import node
 from clusterkit.haystack import OPERATOR_NAMESPACE
@@ -48,3 +49,15 @@ async def test_an_image_holds_the_locked_packages_and_says_so(
     assert {name: wanted.get(name) for name in python} == python
     assert any(name.startswith("pkg:deb/") for name in found)
     assert ("pkg:golang/stdlib" in found) is (image == "relay")
+
+
+async def test_a_pod_runs_the_compiled_relay(servers: Servers) -> None:
+    server = await servers.ready("compiled")
+    pod = (await server.pod())["metadata"]["name"]
+    # Asked of the library itself, since a source beside it would be taken without a word.
+    modules = [f"mcp_sidecar.{module.replace('/', '.')}" for module in relay_compiler.MODULES]
+    code = f"import importlib; print(*(importlib.import_module(m).__file__ for m in {modules!r}), sep='\\n')"
+    where = ("exec", pod, f"--namespace={servers.namespace}", "--container=relay", "--")
+    files = node.kubectl(*where, "/opt/venv/bin/python", "-c", code).stdout.split()
+    assert len(files) == len(modules)
+    assert [file for file in files if not file.endswith(".so")] == []
