@@ -9,7 +9,7 @@ import pytest
 
 from clusterkit import kube as k
 from clusterkit import node
-from clusterkit.leanmcp import Endpoint, Http, McpClient
+from clusterkit.leanmcp import Endpoint, Http, HttpError, McpClient, RpcError
 from clusterkit.servers import Server, Servers, condition, container_status, has_error, standing
 
 AUDIENCE = "https://guarded.example/mcp"
@@ -119,10 +119,13 @@ async def test_a_restarted_relay_lets_clients_with_tokens_in_at_once(guarded: Se
 
 
 async def answered(client: McpClient) -> bool:
-    """Whether a call is answered once the relay is there again."""
+    """Whether a call is answered once the relay is there again; one that is just ending says so."""
     for _ in range(200):
         try:
             return await client.call("echo", text="again") == "again"
         except (OSError, EOFError):
+            await asyncio.sleep(0.2)
+        except (RpcError, HttpError) as error:
+            assert "is shutting down" in str(error)
             await asyncio.sleep(0.2)
     return False

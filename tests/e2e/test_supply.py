@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -15,11 +16,21 @@ from clusterkit.servers import Servers
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def within(namespace: str, pod: str, container: str, *command: str) -> str:
+    """What a command in a running container prints."""
+    where = ("exec", pod, f"--namespace={namespace}", f"--container={container}", "--")
+    return str(node.kubectl(*where, *command).stdout)
+
+
+def installed(namespace: str, pod: str, container: str) -> set[str]:
+    """The packages of the distribution that a running container has."""
+    shown = within(namespace, pod, container, "dpkg-query", "--show", "--showformat=${Package}\n")
+    return {quote(name) for name in shown.split()}
+
+
 def told(namespace: str, pod: str, container: str, image: str) -> dict[str, str]:
     """Version by package URL without version, of the bill of materials in a running container."""
-    path = f"/usr/share/sbom/{image}.cdx.json"
-    words = ("exec", pod, f"--namespace={namespace}", f"--container={container}", "--", "cat", path)
-    document = json.loads(node.kubectl(*words).stdout)
+    document = json.loads(within(namespace, pod, container, "cat", f"/usr/share/sbom/{image}.cdx.json"))
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
     found = [item for item in document["components"] if "purl" in item]
     return {item["purl"].rpartition("@")[0]: item["version"] for item in found}
@@ -37,17 +48,19 @@ async def test_an_image_holds_the_locked_packages_and_says_so(
 ) -> None:
     if image == "operator":
         [pod] = await kube.list(k.PODS, OPERATOR_NAMESPACE)
-        found = told(OPERATOR_NAMESPACE, pod["metadata"]["name"], "operator", image)
+        where = (OPERATOR_NAMESPACE, pod["metadata"]["name"], "operator")
     else:
         # The image of the test servers is made of the runtime's.
         server = await servers.ready(f"of-{image}")
         container = "server" if image == "runtime" else "relay"
-        found = told(servers.namespace, (await server.pod())["metadata"]["name"], container, image)
+        where = (servers.namespace, (await server.pod())["metadata"]["name"], container)
+    found = told(*where, image)
     python = {name: version for name, version in found.items() if name.startswith("pkg:pypi/")}
     wanted = locked("sidecar" if image == "relay" else image)
     assert python
     assert {name: wanted.get(name) for name in python} == python
-    assert any(name.startswith("pkg:deb/") for name in found)
+    of_debian = {name.rpartition("/")[2] for name in found if name.startswith("pkg:deb/")}
+    assert of_debian == installed(*where)
     assert ("pkg:golang/stdlib" in found) is (image == "relay")
 
 
@@ -57,7 +70,6 @@ async def test_a_pod_runs_the_compiled_relay(servers: Servers) -> None:
     # Asked of the library itself, since a source beside it would be taken without a word.
     modules = [f"mcp_sidecar.{module.replace('/', '.')}" for module in relay_compiler.MODULES]
     code = f"import importlib; print(*(importlib.import_module(m).__file__ for m in {modules!r}), sep='\\n')"
-    where = ("exec", pod, f"--namespace={servers.namespace}", "--container=relay", "--")
-    files = node.kubectl(*where, "/opt/venv/bin/python", "-c", code).stdout.split()
+    files = within(servers.namespace, pod, "relay", "/opt/venv/bin/python", "-c", code).split()
     assert len(files) == len(modules)
     assert [file for file in files if not file.endswith(".so")] == []
