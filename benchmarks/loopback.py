@@ -188,6 +188,7 @@ async def run(options: argparse.Namespace) -> dict[str, Row]:
     found[SDK_FLOOR], found[SDK_OURS] = await pairs.sdk_server()
     found[FLOOR]["big_s"], found[OURS]["big_s"] = await pairs.large_result()
     found[JWT] |= await pairs.issued_tokens()
+    found[OURS] |= await pairs.compiled() if targets.is_compiled() else {}
     for name, counts in best_peers(found).items():
         print(f"==> the relay beside {name}", file=sys.stderr, flush=True)
         found[name] |= await pairs.against(bridges[name], counts)
@@ -214,6 +215,7 @@ def bars(rows: dict[str, Row]) -> list[list[str]]:
         ),
         measure.bar("start beyond the server's own", "≤ 0.4 s", f"{start:.2f} s", reached=start <= 0.4),
         *(sdk_share(rows, count) for count in pairs.CLIENTS),
+        *(compiled(ours, count) for count in pairs.CLIENTS if f"compiled_{count}" in ours),
         *(issued(rows, count) for count in (1, *pairs.CLIENTS) if JWT in rows),
         *(
             line
@@ -234,6 +236,11 @@ def issued(rows: dict[str, Row], count: int) -> list[str]:
     ratio = rows[JWT][f"jwt_{count}"]
     what = f"calls/s at {count} clients with JWT, to a bearer token's"
     return measure.bar(what, "≥ 0.9", f"{ratio:.2f}", reached=ratio >= 0.9)
+
+
+def compiled(ours: Row, count: int) -> list[str]:
+    times = ours[f"compiled_{count}"]
+    return [f"calls/s at {count} clients, compiled to as it is in its sources", "", f"{times:.2f} times", ""]
 
 
 def memory(what: str, mib: float, most: int) -> list[str]:

@@ -69,6 +69,12 @@ async def issued_tokens() -> Row:
         return {f"jwt_{count}": await _ratio(bearer, jwt, count, ROUNDS) for count in (1, *CLIENTS)}
 
 
+async def compiled() -> Row:
+    """How many times the calls/s of its sources the compiled relay gives."""
+    async with ready(targets.relay_from_sources, targets.relay) as (sources, relay):
+        return {f"compiled_{count}": await _ratio(sources, relay, count, ROUNDS) for count in CLIENTS}
+
+
 async def against(peer: Callable[[], targets.Bridge], counts: Sequence[int]) -> Row:
     """How many times the calls/s of a peer the relay gives.
 

@@ -1,6 +1,7 @@
 """What the loopback benchmark measures: the floor, the ceiling, our relay, and peers that do the same job."""
 
 import asyncio
+import importlib.util
 import json
 import os
 import re
@@ -193,9 +194,26 @@ def constant() -> Bridge:
 
 def relay(server: Sequence[str] = RAW_SERVER) -> Bridge:
     port = free_port()
+    return Bridge("relay", _relay(port, server), port, token=TOKEN)
+
+
+def relay_from_sources() -> Bridge:
+    """The relay before it is compiled: whatever its packages were put in front of is taken instead."""
+    places = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    rest = os.pathsep.join(place for place in places if not Path(place, "mcp_sidecar").exists())
+    port = free_port()
+    return Bridge("sources", ["env", f"PYTHONPATH={rest}", *_relay(port, RAW_SERVER)], port, token=TOKEN)
+
+
+def is_compiled() -> bool:
+    """Whether the relay that `relay` starts is compiled."""
+    found = importlib.util.find_spec("mcp_sidecar.core.frames")
+    return found is not None and not str(found.origin).endswith(".py")
+
+
+def _relay(port: int, server: Sequence[str]) -> list[str]:
     argv = [sys.executable, "-m", "mcp_sidecar", "local", "--port", str(port), "--token", TOKEN]
-    argv += ["--max-message-bytes", str(64 << 20)]
-    return Bridge("relay", [*argv, "--", *server], port, token=TOKEN)
+    return [*argv, "--max-message-bytes", str(64 << 20), "--", *server]
 
 
 def relay_jwt() -> Bridge:

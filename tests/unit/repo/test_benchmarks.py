@@ -108,7 +108,8 @@ def loopback_row(scale: float) -> dict[str, float]:
 def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> None:
     rows = {name: loopback_row(scale) for name, scale in (("stdio", 1), ("constant", 1), ("relay", 20))}
     rows |= {"stdio, SDK server": loopback_row(50), "relay, SDK server": {"share_16": 0.94, "share_64": 0.96}}
-    assert not any("peer" in line[0] for line in loopback.bars(rows))
+    assert not any("peer" in line[0] or "sources" in line[0] for line in loopback.bars(rows))
+    rows["relay"] |= {"compiled_16": 1.166, "compiled_64": 1.2}
     rows |= {
         "relay, JWT": {"jwt_1": 0.8, "jwt_16": 0.9, "jwt_64": 1.1},
         "slow": {**loopback_row(2), "times_16": 7.9, "warm_16": 7.0},
@@ -118,6 +119,7 @@ def test_the_loopback_bars_compare_with_the_floor_and_with_the_best_peer() -> No
     lines = {line[0]: line[2] for line in loopback.bars(rows)}
     assert lines["calls/s at 16 clients, to the best peer's"] == "7.9 times"
     assert lines["calls/s at 16 clients, to the best peer's when it is warm"] == "7.0 times"
+    assert lines["calls/s at 16 clients, compiled to as it is in its sources"] == "1.17 times"
     assert lines["calls/s at 16 clients with JWT, to a bearer token's"] == "0.90"
     assert lines["calls/s of an SDK server at 64 clients, of what it gives alone"] == "96 %"
     assert lines["median added to stdio"] == "19.00 ms"

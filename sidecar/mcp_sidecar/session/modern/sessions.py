@@ -208,13 +208,14 @@ class Sessions:
             self._fail(inquiry, "asks for something that this client does not offer")
 
     def _ask(self, inquiry: Inquiry, key: str, question: Any) -> bool:
-        method = question.get("method") if isinstance(question, Mapping) else None
-        wanted = methods.SERVER_REQUESTS.get(str(method))
+        told: Mapping[str, Any] = question if isinstance(question, Mapping) else {}
+        method, params = str(told.get("method")), told.get("params") or {}
+        wanted = methods.SERVER_REQUESTS.get(method) if isinstance(params, dict) else None
         client = inquiry.call.client
         if wanted is None or wanted not in client.capabilities or len(self._shared.asked) >= MAX_ASKED:
             return False
         number = self._shared.table.number()
-        data = frames.request(number, str(method), question.get("params") or {})
+        data = frames.request(number, method, params)
         if not inquiry.call.tell((data,)) and not (client.stream is not None and client.stream.put((data,))):
             return False
         inquiry.open[number] = key
