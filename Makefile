@@ -55,7 +55,9 @@ launcher: $(VENV)/.ready ## build build/mcp-launcher, static, for GOARCH
 	@mkdir -p build
 	@cd sidecar/launcher && CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o ../../build/mcp-launcher .
 
-$(RELAY)/.ready: $(VENV)/.ready $(shell find sidecar/mcp_sidecar sidecar/compiler -name '*.py')
+# Folders, too: a module that is gone must not live on in the copy.
+RELAY_PARTS := $(shell find sidecar/mcp_sidecar sidecar/mcp_relay_api sidecar/compiler \( -name '*.py' -o -type d ! -name __pycache__ \))
+$(RELAY)/.ready: $(VENV)/.ready tests/cluster/make-relay requirements/compiler.txt $(RELAY_PARTS)
 	@echo "==> compiling the relay into $(VENV)/relay (a minute)" >&2
 	@tests/cluster/make-relay $(BIN)/python $(RELAY)
 	@touch $@

@@ -1,16 +1,18 @@
 """Tells what an image holds, as CycloneDX 1.6 JSON. Run by the image's own build; needs no other package.
 
-    python3 sbom.py --name relay --report pip-report.json [--program FILE] > relay.cdx.json
+    python3 sbom.py --name relay --report FILE [--program FILE] [--linked PACKAGE LOCK] > relay.cdx.json
 
 Packages of Python come from pip's report of their installation, with the hash of the very file that was
-installed; those of the distribution from dpkg; a Go program tells the version of Go that built it. There is
-no time and no random number in it: the same image gives the same text.
+installed; those of the distribution from dpkg; a Go program tells the version of Go that built it; what is
+linked into compiled code has the version of the compiler's lock. There is no time and no random number in it:
+the same image gives the same text.
 """
 
 import argparse
 import hashlib
 import json
 import platform
+import re
 import subprocess
 import sys
 import uuid
@@ -72,6 +74,15 @@ def go_version(data: bytes) -> str:
     return text.removeprefix("go").partition(" ")[0]
 
 
+def linked(name: str, lock: str) -> Json:
+    """A package of which compiled code holds a part, in the version of a lock."""
+    found = re.search(rf"^{re.escape(name)}==([^ ;\\\n]+)", lock, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{name} is not in the lock")
+    part = {"properties": [{"name": "part", "value": "runtime, linked into compiled modules"}]}
+    return _component("library", name, found[1], f"pkg:pypi/{name}") | part
+
+
 def _component(kind: str, name: str, version: str, purl: str, qualifiers: str = "") -> Json:
     whole = f"{purl}@{quote(version)}{qualifiers}"
     return {"type": kind, "bom-ref": whole, "name": name, "version": version, "purl": whole}
@@ -109,6 +120,7 @@ def main() -> None:
     parser.add_argument("--name", required=True, help="the image's name")
     parser.add_argument("--report", required=True, type=Path, help="pip's installation report")
     parser.add_argument("--program", action="append", default=[], type=Path, help="a Go program in the image")
+    parser.add_argument("--linked", nargs=2, action="append", default=[], metavar=("PACKAGE", "LOCK"))
     options = parser.parse_args()
     listed = subprocess.run(
         ["dpkg-query", "--show", f"--showformat={_DPKG}"], capture_output=True, text=True, check=True
@@ -120,6 +132,7 @@ def main() -> None:
     ]
     for program in options.program:
         components += go_program(program.name, program.read_bytes())
+    components += [linked(name, Path(lock).read_text(encoding="utf-8")) for name, lock in options.linked]
     json.dump(document(options.name, components), sys.stdout, indent=1)
     sys.stdout.write("\n")
 

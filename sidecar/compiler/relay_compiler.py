@@ -55,13 +55,19 @@ MODULES = (
 )
 WORKSHOP = "build"
 """In the folder, for what is made on the way; it is removed."""
+# Python takes a source in place of a library that is missing or made for another version, without a word.
+_CHECK = """
+import importlib, sys
+files = [importlib.import_module(name).__file__ for name in sys.argv[1:]]
+sys.exit("\\n".join(f"not compiled: {file}" for file in files if file.endswith(".py")) or 0)
+"""
 
 
 def compile_in(folder: Path, python: str) -> None:
     """Compile the modules in a folder of packages.
 
     Raises:
-        subprocess.CalledProcessError: a module cannot be compiled; what is wrong was printed.
+        subprocess.CalledProcessError: a module cannot be compiled or imported; what is wrong was printed.
 
     """
     sources = [f"{PACKAGE}/{module}.py" for module in MODULES]
@@ -70,6 +76,10 @@ def compile_in(folder: Path, python: str) -> None:
     wanted = {**os.environ, "MYPYC_OPT_LEVEL": "3", "MYPYC_DEBUG_LEVEL": "0"}
     subprocess.run([sys.executable, "-m", "mypyc", *told, *sources], cwd=folder, env=wanted, check=True)
     shutil.rmtree(folder / WORKSHOP)
+    names = [f"{PACKAGE}.{module.replace('/', '.')}" for module in MODULES]
+    # No bytecode: how that is written is for the image to say.
+    there = {**os.environ, "PYTHONPATH": str(folder.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([python, "-c", _CHECK, *names], env=there, check=True)
 
 
 if __name__ == "__main__":

@@ -164,8 +164,7 @@ class Outbound:
         if frame.method == "notifications/cancelled":
             self._cancel(client, frame)
         elif frame.method == "notifications/progress":
-            asked = (a for a in self._shared.asked.values() if a.client is client)
-            if any(a.on_answer is None for a in asked):
+            if any(a.client is client and a.on_answer is None for a in self._shared.asked.values()):
                 self._shared.send(frame.data)
         elif methods.may_notify(frame.method, self._shared.capabilities):
             self._shared.send(frame.data)

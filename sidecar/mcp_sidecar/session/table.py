@@ -146,7 +146,8 @@ class CallTable:
 
     def owners(self) -> Iterator[Client]:
         """Whose calls the server may be working on."""
-        yield from (call.client for call in self._calls.values())
+        for call in self._calls.values():  # one by one: most who ask stop at the second
+            yield call.client
         yield from self._abandoned.values()
 
     def calls(self) -> list[tuple[int, Call]]:

@@ -66,3 +66,30 @@ def _called_in(node: ast.AST) -> Iterator[str]:
             yield node.func.id
         elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             yield node.func.attr if node.func.value.id == "self" else ""
+
+
+# They go through all of it, or the compiler makes a loop of them that stops as early.
+WHOLE = {
+    *("all", "any", "join", "max", "min", "next", "sorted", "sum", "update"),
+    *("Counter", "dict", "frozenset", "list", "set", "tuple"),
+}
+
+
+def test_none_leaves_a_generator_expression_to_others() -> None:
+    # Compiled, it is a list: whoever stops at the second item has paid for all of them.
+    trees = _trees()
+    left = [
+        (module, inner.lineno)
+        for module in relay_compiler.MODULES
+        for node in ast.walk(trees[module])
+        for inner in ast.iter_child_nodes(node)
+        if isinstance(inner, ast.GeneratorExp) and not _goes_through(node)
+    ]
+    assert left == []
+
+
+def _goes_through(parent: ast.AST) -> bool:
+    if isinstance(parent, ast.Call):
+        function = parent.func
+        return (function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)) in WHOLE
+    return isinstance(parent, ast.Starred)

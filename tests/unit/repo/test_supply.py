@@ -55,6 +55,13 @@ def test_a_go_program_tells_what_built_it() -> None:
     assert len(sbom.go_program("other", b"no Go")) == 1
 
 
+def test_what_compiled_code_has_of_its_compiler_is_told_in_the_version_of_the_lock() -> None:
+    part = sbom.linked("mypy", "mypy-extensions==1.2.0 \\\n    --hash=x\nmypy==2.4.1 \\\n    --hash=y\n")
+    assert part["purl"] == "pkg:pypi/mypy@2.4.1"
+    with pytest.raises(ValueError, match="mypy is not in the lock"):
+        sbom.linked("mypy", "mypy-extensions==1.2.0\n")
+
+
 def test_the_same_image_gives_the_same_document_and_no_reference_twice() -> None:
     parts = sbom.python_packages(REPORT)
     document = sbom.document("relay", reversed(parts))
