@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 Json = dict[str, Any]
 Answer = Callable[[Json], Json | None]
 HELLO: Json = {"event": "hello", "version": 1, "incarnation": "abc", "pid": 17, "startTime": 1_764_470_000.0}
+# A launcher that ended leaves its socket behind; asyncio removes it from Python 3.13 on.
+_LEFT: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 CAPABILITIES: Json = {"tools": {}, "resources": {"subscribe": True}, "logging": {}}
 
 
@@ -31,7 +34,7 @@ class FakeLauncher:
         self._writer: asyncio.StreamWriter | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, self.path, limit=2**24)
+        self._server = await asyncio.start_unix_server(self._serve, self.path, limit=2**24, **_LEFT)
 
     def say(self, message: Json | bytes) -> None:
         """Send a control message, or a raw line of the server."""
