@@ -23,6 +23,7 @@ STARTS, FIRST_ROUNDS = 5, 4
 WARM_ROUNDS = 60
 CLIENTS = (16, 64)
 Row = dict[str, float]
+Make = Callable[[], targets.Bridge]
 
 
 async def connected(bridge: targets.Bridge, count: int) -> list[McpClient]:
@@ -65,17 +66,15 @@ async def sdk_server() -> tuple[Row, Row]:
 
 async def issued_tokens() -> Row:
     """Calls/s with a token of an issuer, as a share of those with a bearer token."""
-    async with ready(targets.relay, targets.relay_jwt) as (bearer, jwt):
-        return {f"jwt_{count}": await _ratio(bearer, jwt, count, ROUNDS) for count in (1, *CLIENTS)}
+    return await _ratios("jwt", targets.relay, targets.relay_jwt, (1, *CLIENTS))
 
 
 async def compiled() -> Row:
     """How many times the calls/s of its sources the compiled relay gives."""
-    async with ready(targets.relay_from_sources, targets.relay) as (sources, relay):
-        return {f"compiled_{count}": await _ratio(sources, relay, count, ROUNDS) for count in CLIENTS}
+    return await _ratios("compiled", targets.relay_from_sources, targets.relay, CLIENTS)
 
 
-async def against(peer: Callable[[], targets.Bridge], counts: Sequence[int]) -> Row:
+async def against(peer: Make, counts: Sequence[int]) -> Row:
     """How many times the calls/s of a peer the relay gives.
 
     In the first seconds of both, and once both have worked for a while: that makes a peer faster whose
@@ -115,7 +114,7 @@ async def large_result() -> tuple[float, float]:
 
 
 @asynccontextmanager
-async def ready(*make: Callable[[], targets.Bridge]) -> AsyncIterator[list[targets.Bridge]]:
+async def ready(*make: Make) -> AsyncIterator[list[targets.Bridge]]:
     """Bridges that run, until the end of the block."""
     bridges: list[targets.Bridge] = []
     try:
@@ -126,6 +125,12 @@ async def ready(*make: Callable[[], targets.Bridge]) -> AsyncIterator[list[targe
     finally:
         for bridge in bridges:
             bridge.stop()
+
+
+async def _ratios(name: str, one: Make, other: Make, counts: Sequence[int]) -> Row:
+    """Calls/s of the other one, to those of the first, at each number of clients."""
+    async with ready(one, other) as (first, second):
+        return {f"{name}_{count}": await _ratio(first, second, count, ROUNDS) for count in counts}
 
 
 async def _ratio(one: targets.Bridge, other: targets.Bridge, count: int, rounds: int) -> float:

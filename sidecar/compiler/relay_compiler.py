@@ -53,6 +53,8 @@ MODULES = (
     "web/replies",
     "web/sse",
 )
+NAMES = tuple(f"{PACKAGE}.{module.replace('/', '.')}" for module in MODULES)
+"""The same, as Python imports them."""
 WORKSHOP = "build"
 """In the folder, for what is made on the way; it is removed."""
 # Python takes a source in place of a library that is missing or made for another version, without a word.
@@ -76,10 +78,9 @@ def compile_in(folder: Path, python: str) -> None:
     wanted = {**os.environ, "MYPYC_OPT_LEVEL": "3", "MYPYC_DEBUG_LEVEL": "0"}
     subprocess.run([sys.executable, "-m", "mypyc", *told, *sources], cwd=folder, env=wanted, check=True)
     shutil.rmtree(folder / WORKSHOP)
-    names = [f"{PACKAGE}.{module.replace('/', '.')}" for module in MODULES]
     # No bytecode: how that is written is for the image to say.
     there = {**os.environ, "PYTHONPATH": str(folder.resolve()), "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run([python, "-c", _CHECK, *names], env=there, check=True)
+    subprocess.run([python, "-c", _CHECK, *NAMES], env=there, check=True)
 
 
 if __name__ == "__main__":

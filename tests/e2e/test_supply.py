@@ -71,8 +71,8 @@ async def test_a_pod_runs_the_compiled_relay(servers: Servers) -> None:
     server = await servers.ready("compiled")
     pod = (await server.pod())["metadata"]["name"]
     # Asked of the library itself, since a source beside it would be taken without a word.
-    modules = [f"mcp_sidecar.{module.replace('/', '.')}" for module in relay_compiler.MODULES]
-    code = f"import importlib; print(*(importlib.import_module(m).__file__ for m in {modules!r}), sep='\\n')"
+    names = relay_compiler.NAMES
+    code = f"import importlib; print(*(importlib.import_module(n).__file__ for n in {names!r}), sep='\\n')"
     files = within(servers.namespace, pod, "relay", "/opt/venv/bin/python", "-c", code).split()
-    assert len(files) == len(modules)
+    assert len(files) == len(names)
     assert [file for file in files if not file.endswith(".so")] == []

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mcp_relay_api.status import RelayStatus
 from relaykit.client import Client, Json, body
 from relaykit.fakelauncher import FakeLauncher
 from relaykit.pod import Pod
@@ -104,6 +105,21 @@ async def serving(pod: Pod, launcher: FakeLauncher, era: str, **settings: Any) -
     await pod.until("Connected")
 
 
+async def both(pod: Pod) -> tuple[Client, Caller]:
+    """A client with a session, and one without."""
+    return await pod.connected(capabilities=OFFERED), Caller(pod, capabilities=OFFERED, level="info")
+
+
+async def met(pod: Pod, launcher: FakeLauncher, incarnation: str) -> RelayStatus:
+    """The relay's status once it has met another process of the server."""
+    launcher.greeting = [{**launcher.greeting[0], "incarnation": incarnation}]
+    launcher.drop()
+    status = await pod.status()
+    while status.process is None or status.process.incarnation != incarnation:
+        status = await pod.status(status.revision, 5)
+    return status
+
+
 def given(answer: Json, _message: Json) -> Json:
     return answer
 
@@ -146,8 +162,7 @@ async def test_an_answer_of_a_server_gets_to_its_client(
     bare_pod: Pod, launcher: FakeLauncher, era: str
 ) -> None:
     await serving(bare_pod, launcher, era, call_timeout=0.3)
-    client = await bare_pod.connected(capabilities=OFFERED)
-    caller = Caller(bare_pod, capabilities=OFFERED, level="info")
+    client, caller = await both(bare_pod)
     answers = [("result", odd) for told in (RESULT, WISH) for odd in retyped(told)]
     for member, odd in [*answers, *(("error", odd) for odd in retyped(ERROR))]:
         launcher.answers["tools/call"] = functools.partial(given, {member: odd})
@@ -163,8 +178,7 @@ async def test_a_server_says_what_it_likes_during_a_call(
     bare_pod: Pod, launcher: FakeLauncher, era: str
 ) -> None:
     await serving(bare_pod, launcher, era)
-    client = await bare_pod.connected(capabilities=OFFERED)
-    caller = Caller(bare_pod, capabilities=OFFERED, level="info")
+    client, caller = await both(bare_pod)
     for message in SAID:
         for odd in retyped(message):
 
@@ -188,11 +202,7 @@ async def test_a_handshake_ends_with_a_status(bare_pod: Pod, launcher: FakeLaunc
     ]
     for number, answer in enumerate(answers):
         launcher.answers[method] = functools.partial(given, answer)
-        launcher.greeting = [{**launcher.greeting[0], "incarnation": f"process-{number}"}]
-        launcher.drop()
-        status = await bare_pod.status()
-        while status.process is None or status.process.incarnation != f"process-{number}":
-            status = await bare_pod.status(status.revision, 5)
+        status = await met(bare_pod, launcher, f"process-{number}")
         while status.state == "Connecting":
             status = await bare_pod.status(status.revision, 5)
         assert status.state in {"Connected", "Refused"}, answer
@@ -203,8 +213,4 @@ async def test_a_launcher_says_what_it_likes(bare_pod: Pod, launcher: FakeLaunch
     for message in CONTROL:
         for odd in retyped(message):
             launcher.say(b"\0" + json.dumps(odd).encode())
-    launcher.greeting = [{**launcher.greeting[0], "incarnation": "another"}]
-    launcher.drop()
-    status = await bare_pod.status()
-    while status.process is None or status.process.incarnation != "another":
-        status = await bare_pod.status(status.revision, 5)
+    assert (await met(bare_pod, launcher, "another")).exit is None

@@ -14,17 +14,18 @@ def _trees() -> dict[str, ast.Module]:
     return {str(path.relative_to(SOURCES).with_suffix("")): ast.parse(path.read_bytes()) for path in found}
 
 
-def _names(base: ast.expr) -> Iterator[str]:
-    """The class of an expression after the colon: `Call`, `calls.Call`, `Call[int]`."""
-    inner = base.value if isinstance(base, ast.Subscript) else base
-    if isinstance(inner, ast.Name | ast.Attribute):
-        yield inner.id if isinstance(inner, ast.Name) else inner.attr
+def _name(expression: ast.expr) -> str:
+    """`Call` of `Call`, `calls.Call` and `Call[int]`."""
+    inner = expression.value if isinstance(expression, ast.Subscript) else expression
+    if isinstance(inner, ast.Attribute):
+        return inner.attr
+    return inner.id if isinstance(inner, ast.Name) else ""
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            yield node.name, [name for base in node.bases for name in _names(base)]
+            yield node.name, [_name(base) for base in node.bases]
 
 
 def test_each_is_there_once_in_order() -> None:
@@ -62,10 +63,9 @@ def _called_in(node: ast.AST) -> Iterator[str]:
         if not isinstance(child, ast.Lambda):
             yield from _called_in(child)
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name):
-            yield node.func.id
-        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-            yield node.func.attr if node.func.value.id == "self" else ""
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if owner is None or _name(owner) == "self":
+            yield _name(node.func)
 
 
 # They go through all of it, or the compiler makes a loop of them that stops as early.
@@ -89,7 +89,4 @@ def test_none_leaves_a_generator_expression_to_others() -> None:
 
 
 def _goes_through(parent: ast.AST) -> bool:
-    if isinstance(parent, ast.Call):
-        function = parent.func
-        return (function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)) in WHOLE
-    return isinstance(parent, ast.Starred)
+    return isinstance(parent, ast.Starred) or (isinstance(parent, ast.Call) and _name(parent.func) in WHOLE)
